@@ -1,0 +1,1 @@
+"""Doors to the outside: files in every format a stream is written in."""

@@ -1,0 +1,159 @@
+"""A batch as Arrow data, and back, without a copy where none is needed.
+
+The record batch has the columns
+
+| column | type | |
+|---|---|---|
+| ``kind`` | dictionary or string | insert, adjust, stable; with several inputs attach, detach |
+| ``start`` | int64 or timestamp | of the event; of a stable its time, of an attach its guarantee |
+| ``end`` | int64 or timestamp | of the event |
+| ``old_end`` | int64 or timestamp | of an adjust |
+| ``input`` | dictionary or string | in recordings of several inputs |
+
+and then either the payload columns, or, where one of those has a name from this table or is called
+``payload``, all of them in one struct column ``payload``. A time that is null is infinite (for an attach:
+from the beginning); the greatest int64 is read as infinite too. Timestamps are microsecond ticks.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from anabranch.model.batch import KINDS, Batch, Kind, SchemaError, rows_without_columns
+from anabranch.model.time import BEGINNING, FOREVER
+
+RESERVED = ("kind", "start", "end", "old_end", "input", "payload")
+
+
+def batches(data: Any) -> Iterator[Batch]:
+    """The batches of anything with the Arrow stream or array interface, one at a time."""
+    if isinstance(data, pa.RecordBatch):
+        yield _from_record_batch(data)
+        return
+    if hasattr(data, "__arrow_c_stream__"):
+        reader = pa.RecordBatchReader.from_stream(data)
+    elif hasattr(data, "__arrow_c_array__"):
+        reader = [pa.record_batch(data)]
+    else:
+        raise SchemaError(f"a {type(data).__name__} is not Arrow data: it has no __arrow_c_stream__")
+    empty = True
+    for part in reader:
+        empty = False
+        yield _from_record_batch(part)
+    if empty:
+        yield _from_record_batch(pa.RecordBatch.from_pylist([], schema=reader.schema))
+
+
+def record_batch(batch: Batch, *, unit: pa.DataType | None = None) -> pa.RecordBatch:
+    """The batch as Arrow data."""
+    kind = batch.kind
+    columns = {
+        "kind": pa.DictionaryArray.from_arrays(pa.array(kind, pa.int8()), pa.array(KINDS)),
+        "start": times(batch.start, kind == Kind.DETACH, unit),
+        "end": times(batch.end, kind > Kind.ADJUST, unit),
+        "old_end": times(batch.old_end, kind != Kind.ADJUST, unit),
+    }
+    if batch.input is not None:
+        columns["input"] = pa.DictionaryArray.from_arrays(
+            pa.array(batch.input), pa.array(batch.inputs, pa.string())
+        )
+    payload = batch.payload
+    if set(payload.schema.names) & set(RESERVED):
+        columns["payload"] = pa.StructArray.from_arrays(payload.columns, fields=list(payload.schema))
+    else:
+        columns |= dict(zip(payload.schema.names, payload.columns, strict=True))
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def times(
+    ticks: NDArray[np.int64], absent: NDArray[np.bool_] | None = None, unit: pa.DataType | None = None
+) -> Any:
+    """Ticks as an Arrow column in which what is infinite or absent is null."""
+    null = (ticks == FOREVER) | (ticks == BEGINNING)
+    if absent is not None:
+        null |= absent
+    column = pa.array(ticks, mask=null if null.any() else None)
+    return column if unit is None else column.cast(pa.timestamp("us")).cast(unit)
+
+
+def _from_record_batch(rows: pa.RecordBatch) -> Batch:
+    names = rows.schema.names
+    for name in ("kind", "start", "end"):
+        if name not in names:
+            raise SchemaError(f"column {name!r} is missing; the columns are {', '.join(names) or 'none'}")
+    kind = _kinds(rows.column("kind"))
+    old_end = (
+        _ticks(rows, "old_end", missing=FOREVER) if "old_end" in names else np.zeros(rows.num_rows, np.int64)
+    )
+    codes, inputs = _inputs(rows.column("input")) if "input" in names else (None, ())
+    return Batch(
+        kind,
+        _starts(rows, kind),
+        _ticks(rows, "end", missing=FOREVER),
+        old_end,
+        _payload_columns(rows),
+        codes,
+        inputs,
+    )
+
+
+def _kinds(column: Any) -> NDArray[np.int8]:
+    if pa.types.is_integer(column.type):
+        return np.asarray(column.to_numpy(zero_copy_only=False), np.int8)
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    names = encoded.dictionary.to_pylist()
+    unknown = [name for name in names if name not in KINDS]
+    if unknown or encoded.null_count:
+        raise SchemaError(f"kind is one of {', '.join(KINDS)}, not {unknown[0] if unknown else None!r}")
+    codes = np.array([KINDS.index(name) for name in names] or [0], np.int8)
+    return np.asarray(codes[encoded.indices.to_numpy(zero_copy_only=False)], np.int8)
+
+
+def _starts(rows: pa.RecordBatch, kind: NDArray[np.int8]) -> NDArray[np.int64]:
+    """Null is infinite in a stable, the beginning in an attach, and wrong in an insert or adjust."""
+    column = rows.column("start")
+    if not column.null_count:
+        return _ticks(rows, "start", missing=FOREVER)
+    absent = column.is_null().to_numpy(zero_copy_only=False)
+    wrong = np.flatnonzero(absent & (kind <= Kind.ADJUST))
+    if len(wrong):
+        raise SchemaError(f"row {wrong[0]}: an {KINDS[kind[wrong[0]]]} has a start, this one is null")
+    return np.where(absent & (kind >= Kind.ATTACH), BEGINNING, _ticks(rows, "start", missing=FOREVER))
+
+
+def _ticks(rows: pa.RecordBatch, name: str, *, missing: int) -> NDArray[np.int64]:
+    column = rows.column(name)
+    if pa.types.is_timestamp(column.type):
+        try:
+            column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
+        except pa.ArrowInvalid:
+            error = SchemaError(f"column {name!r} has nanoseconds that microsecond ticks cannot hold")
+            error.add_note("Cast it to int64 to use nanoseconds as ticks.")
+            raise error from None
+    if not pa.types.is_integer(column.type):
+        raise SchemaError(f"column {name!r} holds int64 ticks or timestamps, not {column.type}")
+    if column.null_count:
+        column = column.cast(pa.int64()).fill_null(missing)
+    return np.asarray(column.to_numpy(zero_copy_only=False), np.int64)
+
+
+def _inputs(column: Any) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    encoded = column if pa.types.is_dictionary(column.type) else column.cast(pa.string()).dictionary_encode()
+    if encoded.null_count:
+        raise SchemaError("column 'input' names the input of every element, a null names none")
+    return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int32), tuple(
+        encoded.dictionary.to_pylist()
+    )
+
+
+def _payload_columns(rows: pa.RecordBatch) -> pa.RecordBatch:
+    names = [name for name in rows.schema.names if name not in RESERVED[:-1]]
+    if names == ["payload"] and pa.types.is_struct(rows.column("payload").type):
+        nested = rows.column("payload")
+        return pa.RecordBatch.from_arrays(nested.flatten(), schema=pa.schema(list(nested.type)))
+    if not names:
+        return rows_without_columns(rows.num_rows)
+    return rows.select(names)

@@ -1,0 +1,307 @@
+"""The identity of a payload: 128 bits that are the same wherever and however the payload was written.
+
+Two payloads are the same when their columns have the same names and values, whatever the order of the
+columns and whatever Arrow type carries a value:
+
+- a column that is null is a column that is not there;
+- numbers are equal by value: an int of any width, a float or a decimal that is a whole number in the range
+  of int64 are one number (``1``, ``1.0`` and ``1.00`` are equal); ``-0.0`` is ``0``, every NaN is one value;
+- a fraction is a float or a decimal, and those two differ (a decimal is exact);
+- text is its UTF-8 bytes, binary is its bytes, and the two differ;
+- instants (timestamps with a time zone) are equal at any unit and in any zone; timestamps without one, dates,
+  times of day and durations are values of their own kinds, each equal at any unit;
+- lists are equal element by element, structs like payloads, maps as sets of entries.
+
+Identities are stored in checkpoints: nothing here may change without a new version of every stored format.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+from numpy.typing import NDArray
+
+from anabranch.model.murmur import finish, mix, murmur
+
+Words: TypeAlias = NDArray[np.uint64]
+"""Hashes of n values, one row each: a low and a high word."""
+
+# One seed for each kind of value, so that equal bytes of different kinds differ.
+NUMBER, FLOAT, DECIMAL, BOOLEAN, TEXT, BINARY = 1, 2, 3, 4, 5, 6
+INSTANT, LOCAL, DATE, TIME_OF_DAY, DURATION, LIST, STRUCT, MAP, NULL, NAME = (
+    7,
+    8,
+    9,
+    10,
+    11,
+    12,
+    13,
+    14,
+    15,
+    16,
+)
+
+_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+
+class UnsupportedTypeError(TypeError):
+    """A payload column has an Arrow type that has no canonical form."""
+
+
+def identities(payload: pa.RecordBatch) -> Words:
+    """The identity of each row.
+
+    >>> rows = pa.RecordBatch.from_pylist([{"b": 1, "a": "x"}, {"a": "x", "b": 1.0, "c": None}])
+    >>> bool((identities(rows)[0] == identities(rows)[1]).all())
+    True
+    """
+    total = np.zeros((payload.num_rows, 2), np.uint64)
+    for name, column in zip(payload.schema.names, payload.columns, strict=True):
+        _add_column(total, _text_hash(name), *_hash(column, name))
+    _finish(total)
+    return total
+
+
+def _hash(values: Any, column: str) -> tuple[Words, NDArray[np.bool_]]:
+    """The hash of each value, and which of them there are."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if isinstance(values, pa.ExtensionArray):
+        values = values.storage
+    for belongs, hash_values in _HASHES:
+        if belongs(values.type):
+            present = np.ones(len(values), np.bool_) if values.null_count == 0 else _numpy(values.is_valid())
+            return hash_values(values, column), present
+    error = UnsupportedTypeError(f"column {column!r} has type {values.type}, which has no canonical form")
+    error.add_note("Cast it to a number, text, binary, time, list, struct or map before it enters a stream.")
+    raise error
+
+
+def _numpy(values: Any) -> Any:
+    return values.to_numpy(zero_copy_only=False)
+
+
+def _integers(values: Any, _column: str) -> Words:
+    if pa.types.is_uint64(values.type):
+        whole = _numpy(values.fill_null(0))
+        return _hash_words(whole.view(np.int64), np.where(whole >> np.uint64(63), DECIMAL, NUMBER))
+    return _hash_words(_int64(values), NUMBER)
+
+
+def _int64(values: Any) -> NDArray[np.int64]:
+    filled = values.fill_null(0) if values.null_count else values
+    return np.asarray(_numpy(filled.cast(pa.int64())), np.int64)
+
+
+def _floats(values: Any, _column: str) -> Words:
+    number = _numpy(values.fill_null(0.0) if values.null_count else values).astype(np.float64)
+    whole = (np.floor(number) == number) & (number >= -(2.0**63)) & (number < 2.0**63)
+    bits = np.where(np.isnan(number), np.nan, number).view(np.int64)
+    with np.errstate(invalid="ignore"):
+        return _hash_words(np.where(whole, number.astype(np.int64), bits), np.where(whole, NUMBER, FLOAT))
+
+
+def _decimals(values: Any, column: str) -> Words:
+    text = [None if value is None else value.normalize() for value in values.to_pylist()]
+    hashes = np.zeros((len(values), 2), np.uint64)
+    for i, value in enumerate(text):
+        if value is not None:
+            whole = value == value.to_integral_value() and -(2**63) <= value < 2**63
+            exact = pa.array([int(value)], pa.int64()) if whole else pa.array([str(value)], pa.string())
+            hashes[i] = _integers(exact, column)[0] if whole else _bytes(exact, DECIMAL)[0]
+    return hashes
+
+
+def _booleans(values: Any, _column: str) -> Words:
+    return _hash_words(_int64(values), BOOLEAN)
+
+
+def _instants(values: Any, _column: str) -> Words:
+    return _spans(values, LOCAL if values.type.tz is None else INSTANT)
+
+
+def _durations(values: Any, _column: str) -> Words:
+    return _spans(values, DURATION)
+
+
+def _times_of_day(values: Any, _column: str) -> Words:
+    return _spans(values, TIME_OF_DAY)
+
+
+def _spans(values: Any, kind: int) -> Words:
+    """Counts of any unit as whole seconds and the nanoseconds beyond them."""
+    unit = _NANOSECONDS[values.type.unit]
+    count = _int64(values.cast(pa.int32()) if pa.types.is_time32(values.type) else values)
+    seconds, rest = np.divmod(count, 10**9 // unit)
+    words = _hash_words(seconds, kind)
+    _mix_in(words, (rest * unit).view(np.uint64))
+    return words
+
+
+def _dates(values: Any, _column: str) -> Words:
+    return _hash_words(_int64(values.cast(pa.date32()).cast(pa.int32())), DATE)
+
+
+def _texts(values: Any, _column: str) -> Words:
+    return _bytes(values, TEXT)
+
+
+def _binaries(values: Any, _column: str) -> Words:
+    return _bytes(values, BINARY)
+
+
+def _bytes(values: Any, kind: int) -> Words:
+    large = pa.large_binary()
+    narrow = pa.types.is_string(values.type) or pa.types.is_binary(values.type)
+    if not narrow and values.type != large:
+        values = values.cast(pa.large_string() if pa.types.is_string_view(values.type) else large)
+    _, offsets, data = values.buffers()
+    bounds = np.frombuffer(offsets, np.int32 if narrow else np.int64)
+    hashes = np.empty((len(values), 2), np.uint64)
+    _hash_ranges(_data(data), bounds[values.offset : values.offset + len(values) + 1], kind, hashes)
+    return hashes
+
+
+def _data(buffer: Any) -> NDArray[np.uint8]:
+    return np.frombuffer(b"" if buffer is None else buffer, np.uint8)
+
+
+def _dictionaries(values: Any, column: str) -> Words:
+    hashes, present = _hash(values.dictionary, column)
+    hashes[~present] = 0
+    if not len(hashes):
+        return np.zeros((len(values), 2), np.uint64)
+    codes = values.indices.fill_null(0) if values.null_count else values.indices
+    return hashes[_numpy(codes)]
+
+
+def _structs(values: Any, column: str) -> Words:
+    total = np.zeros((len(values), 2), np.uint64)
+    for field, child in zip(values.type, values.flatten(), strict=True):
+        _add_column(total, _text_hash(field.name), *_hash(child, f"{column}.{field.name}"))
+    _mix_in(total, np.full(len(values), STRUCT, np.uint64))
+    return total
+
+
+def _lists(values: Any, column: str) -> Words:
+    if not pa.types.is_large_list(values.type):
+        values = values.cast(pa.large_list(values.type.value_field))
+    items, present = _hash(values.values, f"{column}[]")
+    items[~present] = NULL
+    hashes = np.empty((len(values), 2), np.uint64)
+    _fold_lists(items, _numpy(values.offsets), hashes)
+    return hashes
+
+
+def _maps(values: Any, column: str) -> Words:
+    keys, _ = _hash(values.keys, f"{column}.key")
+    items, present = _hash(values.items, f"{column}.value")
+    items[~present] = NULL
+    hashes = np.empty((len(values), 2), np.uint64)
+    _fold_maps(keys, items, _numpy(values.offsets).astype(np.int64), hashes)
+    return hashes
+
+
+def _nothing(values: Any, _column: str) -> Words:
+    return np.zeros((len(values), 2), np.uint64)
+
+
+_t = pa.types
+_HASHES: list[tuple[Callable[[Any], bool], Callable[[Any, str], Words]]] = [
+    (_t.is_null, _nothing),
+    (_t.is_integer, _integers),
+    (_t.is_floating, _floats),
+    (_t.is_boolean, _booleans),
+    (lambda t: _t.is_string(t) or _t.is_large_string(t) or _t.is_string_view(t), _texts),
+    (
+        lambda t: (
+            _t.is_binary(t) or _t.is_large_binary(t) or _t.is_binary_view(t) or _t.is_fixed_size_binary(t)
+        ),
+        _binaries,
+    ),
+    (_t.is_decimal, _decimals),
+    (_t.is_timestamp, _instants),
+    (_t.is_date, _dates),
+    (_t.is_time, _times_of_day),
+    (_t.is_duration, _durations),
+    (_t.is_dictionary, _dictionaries),
+    (_t.is_struct, _structs),
+    (_t.is_map, _maps),
+    (
+        lambda t: (
+            _t.is_list(t)
+            or _t.is_large_list(t)
+            or _t.is_fixed_size_list(t)
+            or _t.is_list_view(t)
+            or _t.is_large_list_view(t)
+        ),
+        _lists,
+    ),
+]
+
+
+def _text_hash(text: str) -> Words:
+    return _bytes(pa.array([text]), NAME)[0]
+
+
+def _hash_words(values: NDArray[np.int64], kind: Any) -> Words:
+    hashes = np.empty((len(values), 2), np.uint64)
+    _hash_integers(values, np.broadcast_to(np.asarray(kind, np.uint64), values.shape), hashes)
+    return hashes
+
+
+@njit(cache=True)
+def _hash_integers(values: Any, kinds: Any, hashes: Any) -> None:
+    for i in range(len(values)):
+        low = mix(np.uint64(values[i]) + kinds[i] * np.uint64(0x9E3779B97F4A7C15))
+        hashes[i, 0], hashes[i, 1] = finish(low, kinds[i])
+
+
+@njit(cache=True)
+def _hash_ranges(data: Any, bounds: Any, kind: int, hashes: Any) -> None:
+    for i in range(len(hashes)):
+        hashes[i, 0], hashes[i, 1] = murmur(data, bounds[i], bounds[i + 1], kind)
+
+
+@njit(cache=True)
+def _mix_in(hashes: Any, words: Any) -> None:
+    for i in range(len(hashes)):
+        hashes[i, 0], hashes[i, 1] = finish(hashes[i, 0] ^ mix(words[i]), hashes[i, 1] + words[i])
+
+
+@njit(cache=True)
+def _add_column(total: Any, name: Any, hashes: Any, present: Any) -> None:
+    """Columns add up, so their order does not matter and an absent one adds nothing."""
+    for i in range(len(total)):
+        if present[i]:
+            low, high = finish(hashes[i, 0] ^ name[0], hashes[i, 1] ^ name[1])
+            total[i, 0] += low
+            total[i, 1] += high
+
+
+@njit(cache=True)
+def _fold_lists(items: Any, offsets: Any, hashes: Any) -> None:
+    for i in range(len(hashes)):
+        low, high = np.uint64(LIST), np.uint64(offsets[i + 1] - offsets[i])
+        for j in range(offsets[i], offsets[i + 1]):
+            low, high = finish(low ^ items[j, 0], high + items[j, 1])
+        hashes[i, 0], hashes[i, 1] = finish(low, high)
+
+
+@njit(cache=True)
+def _fold_maps(keys: Any, items: Any, offsets: Any, hashes: Any) -> None:
+    for i in range(len(hashes)):
+        low, high = np.uint64(MAP), np.uint64(offsets[i + 1] - offsets[i])
+        for j in range(offsets[i], offsets[i + 1]):
+            entry_low, entry_high = finish(keys[j, 0] ^ mix(items[j, 0]), keys[j, 1] + items[j, 1])
+            low += entry_low
+            high += entry_high
+        hashes[i, 0], hashes[i, 1] = finish(low, high)
+
+
+@njit(cache=True)
+def _finish(total: Any) -> None:
+    for i in range(len(total)):
+        total[i, 0], total[i, 1] = finish(total[i, 0], total[i, 1])

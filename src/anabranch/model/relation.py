@@ -1,0 +1,158 @@
+"""The relation a stream prefix denotes, kept up to date element by element.
+
+Memory: one row per distinct event that is in the relation, its payload once. What was inserted and removed
+again leaves nothing. Events that are fully frozen stay until `release` hands them out.
+Cost: proportional to the elements applied, whatever is stored; `release` looks at all that is stored.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anabranch.model import event_table
+from anabranch.model.batch import Batch, Kind, take_rows
+from anabranch.model.elements import Adjust, Element, Event, Insert, Stable
+from anabranch.model.event_table import BROKEN, VALID, EventTable
+from anabranch.model.events import Events
+from anabranch.model.freeze import Freeze, freeze
+from anabranch.model.payloads import PayloadStore
+from anabranch.model.time import BEGINNING, FOREVER
+from anabranch.model.validity import Policy, Raise, Violation
+
+Elements: TypeAlias = Batch | Element | Iterable[Element]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a batch did to a relation: the elements that were valid, and the frontier before and after."""
+
+    elements: Batch
+    before: int
+    after: int
+
+    def events(self) -> Events:
+        """The events that are more (positive counts) and fewer (negative counts) than before."""
+        return Events.changed_by(self.elements)
+
+
+@dataclass(slots=True)
+class Relation:
+    """A bag of events, the stable it has reached, and the elements that are applied to both.
+
+    >>> relation = Relation()
+    >>> change = relation.apply([Insert({"room": "A"}, 6, 20), Adjust({"room": "A"}, 6, 20, 25), Stable(10)])
+    >>> relation.events()
+    [Event(payload={'room': 'A'}, start=6, end=25)]
+    >>> [str(status) for event, status in relation.freezes()]
+    ['half frozen']
+    """
+
+    policy: Policy = field(default_factory=Raise)
+    frontier: int = BEGINNING
+    """The greatest stable applied."""
+    position: int = 0
+    """How many elements have been looked at, invalid ones included."""
+    table: EventTable = field(default_factory=lambda: EventTable.of_capacity(1024), repr=False)
+    payloads: PayloadStore = field(default_factory=PayloadStore, repr=False)
+
+    def apply(self, elements: Elements) -> Change:
+        """Apply elements in order; what is invalid goes to the policy and changes nothing."""
+        batch = as_batch(elements)
+        before = self.frontier
+        broken = np.full(len(batch), VALID, np.int8)
+        created = np.empty(len(batch), np.int32)
+        self.table = self.table.with_room(int(np.count_nonzero(batch.kind <= Kind.ADJUST)))
+        looked_at, births, self.frontier = event_table.apply(
+            self.table,
+            (batch.kind, batch.start, batch.end, batch.old_end, batch.identities),
+            self.payloads.next_place,
+            before,
+            isinstance(self.policy, Raise),
+            broken,
+            created,
+        )
+        self._keep_payloads(batch, created[:births])
+        first = self.position + 1
+        self.position += looked_at
+        invalid = np.flatnonzero(broken != VALID)
+        for row in invalid.tolist():
+            self.policy(
+                Violation(
+                    BROKEN[broken[row]], first + row, batch.element(row), _frontier_at(batch, row, before)
+                )
+            )
+        return Change(batch.take(broken == VALID) if len(invalid) else batch, before, self.frontier)
+
+    def __len__(self) -> int:
+        """How many events there are, equal ones counted each."""
+        return int(self.table.copies.sum())
+
+    def current(self) -> Events:
+        """The events in columns."""
+        return self._events(self.table.live())
+
+    def events(self) -> list[Event]:
+        """The events as objects, by start, end and payload."""
+        return self.current().objects()
+
+    def freezes(self) -> list[tuple[Event, Freeze]]:
+        """The events with what the frontier leaves open about each."""
+        return [(event, freeze(event.start, event.end, self.frontier)) for event in self.events()]
+
+    def release(self) -> Events:
+        """Hand out the events that can never change again, and forget them."""
+        live = self.table.live()
+        frozen = live if self.frontier == FOREVER else live[self.table.end[live] < self.frontier]
+        events = self._events(frozen)
+        self.table.remove(frozen)
+        self._compact()
+        return events
+
+    def _events(self, nodes: NDArray[np.int64]) -> Events:
+        table = self.table
+        nodes = nodes[np.argsort(table.place[nodes], kind="stable")]
+        return Events(
+            table.start[nodes],
+            table.end[nodes],
+            table.copies[nodes],
+            np.stack([table.low[nodes], table.high[nodes]], axis=1),
+            self.payloads.gather(table.place[nodes]),
+        )
+
+    def _keep_payloads(self, batch: Batch, created: NDArray[np.int32]) -> None:
+        """Keep the payload rows of this batch that events still refer to, and no others."""
+        table, first = self.table, self.payloads.next_place
+        created = created[(table.copies[created] > 0) & (table.place[created] >= first)]
+        needed = np.zeros(len(batch), np.bool_)
+        needed[table.place[created] - first] = True
+        table.place[created] = first + np.cumsum(needed)[table.place[created] - first] - 1
+        self.payloads.add(batch.payload if needed.all() else take_rows(batch.payload, np.flatnonzero(needed)))
+        self._compact()
+
+    def _compact(self) -> None:
+        if self.payloads.crowded(self.table.used):
+            live = self.table.live()
+            live = live[np.argsort(self.table.place[live])]
+            self.payloads.keep_only(self.table.place[live])
+            self.table.place[live] = np.arange(len(live))
+
+
+def as_batch(elements: Elements) -> Batch:
+    """Elements of any form as one batch."""
+    match elements:
+        case Batch():
+            return elements
+        case Insert() | Adjust() | Stable():
+            return Batch.of([elements])
+        case _ if hasattr(elements, "__arrow_c_stream__") or hasattr(elements, "__arrow_c_array__"):
+            return Batch.from_arrow(elements)
+        case _:
+            return Batch.of(elements)
+
+
+def _frontier_at(batch: Batch, row: int, before: int) -> int:
+    stables = batch.start[:row][batch.kind[:row] == Kind.STABLE]
+    return max(before, int(stables.max(initial=BEGINNING)))

@@ -1,0 +1,58 @@
+"""Time is a line of int64 ticks with two ends that are never reached.
+
+A tick means what the user says it means. Timestamps map to microseconds since 1970-01-01 UTC.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+FOREVER = 2**63 - 1
+"""The end of an event that is not known to end, and the stable after which nothing changes."""
+
+BEGINNING = -(2**63)
+"""Before every tick: the frontier of a stream that has not promised anything yet."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def ticks(moment: datetime) -> int:
+    """Microseconds from 1970-01-01 UTC to a moment.
+
+    >>> from datetime import UTC, datetime
+    >>> ticks(datetime(2026, 1, 1, tzinfo=UTC))
+    1767225600000000
+    """
+    if moment.tzinfo is None:
+        error = ValueError(f"a moment needs a time zone to be a point in time, {moment!r} has none")
+        error.add_note("Pass an aware datetime, for example datetime(2026, 1, 1, tzinfo=timezone.utc).")
+        raise error
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def timestamp(tick: int) -> datetime | None:
+    """The moment a tick of microseconds stands for; None for the two ends of time.
+
+    >>> timestamp(1767225600000000).isoformat()
+    '2026-01-01T00:00:00+00:00'
+    """
+    if tick in (FOREVER, BEGINNING):
+        return None
+    return _EPOCH + timedelta(microseconds=tick)
+
+
+def checked_tick(tick: object, what: str) -> int:
+    """A tick as given, if it is one; the error names what it was meant to be."""
+    if type(tick) is not int:
+        if hasattr(tick, "__index__") and not isinstance(tick, bool):
+            return checked_tick(tick.__index__(), what)
+        wrong = TypeError(f"{what} is an int of ticks, not {tick!r}")
+        wrong.add_note("Turn a datetime into ticks with anabranch.ticks(moment); FOREVER means no end.")
+        raise wrong
+    if not BEGINNING <= tick <= FOREVER:
+        raise OverflowError(f"{what} is an int64 of ticks, {tick} does not fit")
+    return tick
+
+
+def tick_text(tick: int) -> str:
+    """A tick as people read it: a number, or ∞."""
+    return "∞" if tick == FOREVER else "-∞" if tick == BEGINNING else str(tick)

@@ -1,0 +1,153 @@
+"""Which element may follow which prefix, and what is done with one that may not.
+
+With L the greatest stable said so far (LM III-C; ends equal to L are still open):
+
+- insert: ``start < end`` and ``start >= L``
+- adjust: ``start <= end``, ``old_end >= L``, ``end >= L``, and an event (payload, start, old_end) is there
+- stable: always; one at or before L says nothing new
+
+After ``stable(FOREVER)`` no insert and no adjust is valid.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from anabranch.model.elements import Adjust, Control, Element, Insert
+from anabranch.model.time import tick_text
+
+
+class Rule(Enum):
+    """What an element must obey. The value is the code that logs and files carry; it never changes."""
+
+    EMPTY_LIFETIME = "empty-lifetime"
+    NEGATIVE_LIFETIME = "negative-lifetime"
+    INSERT_BEHIND_STABLE = "insert-behind-stable"
+    ADJUST_OF_FROZEN = "adjust-of-frozen"
+    ADJUST_BEHIND_STABLE = "adjust-behind-stable"
+    NO_SUCH_EVENT = "no-such-event"
+    DETACHED_INPUT = "detached-input"
+    ALREADY_ATTACHED = "already-attached"
+    MALFORMED = "malformed"
+
+    @property
+    def statement(self) -> str:
+        """The rule in words."""
+        return _STATEMENTS[self]
+
+    @property
+    def way_out(self) -> str:
+        """What whoever wrote the stream can do about it."""
+        return _WAYS_OUT[self]
+
+
+_STATEMENTS = {
+    Rule.EMPTY_LIFETIME: "an inserted event ends after it starts",
+    Rule.NEGATIVE_LIFETIME: "an event does not end before it starts",
+    Rule.INSERT_BEHIND_STABLE: "an event is inserted at or after the last stable",
+    Rule.ADJUST_OF_FROZEN: "an event that ended before the last stable is not adjusted",
+    Rule.ADJUST_BEHIND_STABLE: "an end is not moved to before the last stable",
+    Rule.NO_SUCH_EVENT: "an adjust names an event that is there, by payload, start and old end",
+    Rule.DETACHED_INPUT: "an input that has been detached says nothing until it is attached again",
+    Rule.ALREADY_ATTACHED: "an input is attached once, before it says anything, until it is detached",
+    Rule.MALFORMED: "a record is an insert, an adjust, a stable, an attach or a detach with its fields",
+}
+
+_WAYS_OUT = {
+    Rule.EMPTY_LIFETIME: "Give a point event the lifetime [t, t + 1).",
+    Rule.NEGATIVE_LIFETIME: "To remove the event, adjust its end to its start.",
+    Rule.INSERT_BEHIND_STABLE: "Send the stable later, or send this insert before it.",
+    Rule.ADJUST_OF_FROZEN: "Send the stable later, or correct the event before it.",
+    Rule.ADJUST_BEHIND_STABLE: "Send the stable later, or end the event at or after it.",
+    Rule.NO_SUCH_EVENT: "Check the old end: it is the end the event has now, not the one it began with.",
+    Rule.DETACHED_INPUT: "Record an attach before it speaks again.",
+    Rule.ALREADY_ATTACHED: "Record a detach before the second attach.",
+    Rule.MALFORMED: "The file formats are described in docs/formats.md.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One element that broke one rule, with what was known when it did."""
+
+    rule: Rule
+    position: int
+    element: Element | Control | str
+    frontier: int
+    input: str | None = None
+    detail: str = ""
+
+    @property
+    def code(self) -> str:
+        """The rule's code."""
+        return self.rule.value
+
+    @property
+    def message(self) -> str:
+        """The rule broken, with the values that break it."""
+        where = f"element {self.position}" + (f" of input {self.input!r}" if self.input is not None else "")
+        return f"{where} breaks {self.code}: {self.rule.statement}; {self.detail or self._values()}"
+
+    def _values(self) -> str:
+        last = tick_text(self.frontier)
+        match self.rule, self.element:
+            case ((Rule.EMPTY_LIFETIME | Rule.NEGATIVE_LIFETIME), (Insert() | Adjust() as element)):
+                return f"this one starts at {tick_text(element.start)} and ends at {tick_text(element.end)}"
+            case Rule.INSERT_BEHIND_STABLE, Insert(start=start):
+                return f"this one starts at {tick_text(start)}, the last stable is {last}"
+            case Rule.ADJUST_OF_FROZEN, Adjust(old_end=old_end):
+                return f"this one ended at {tick_text(old_end)}, the last stable is {last}"
+            case Rule.ADJUST_BEHIND_STABLE, Adjust(end=end):
+                return f"this one moves to {tick_text(end)}, the last stable is {last}"
+            case Rule.NO_SUCH_EVENT, Adjust() as element:
+                lifetime = f"[{tick_text(element.start)}, {tick_text(element.old_end)})"
+                return f"no event {dict(element.payload)} {lifetime} is there"
+            case _:
+                return str(self.element)
+
+
+class InvalidElementError(ValueError):
+    """An element broke a rule of validity."""
+
+    def __init__(self, violation: Violation) -> None:
+        super().__init__(violation.message)
+        self.violation = violation
+        self.add_note(violation.rule.way_out)
+
+
+@dataclass(frozen=True, slots=True)
+class Raise:
+    """Stop at the first violation. What came before it has been applied, nothing after it."""
+
+    def __call__(self, violation: Violation) -> None:
+        """Raise."""
+        raise InvalidElementError(violation)
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Leave out what is invalid and go on."""
+
+    def __call__(self, violation: Violation) -> None:
+        """Forget the element."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantine:
+    """Set aside what is invalid, with its reason, and go on.
+
+    >>> aside = Quarantine()
+    >>> aside.violations
+    []
+    """
+
+    sink: Callable[[Violation], object] | None = None
+    violations: list[Violation] = field(default_factory=list, compare=False)
+
+    def __call__(self, violation: Violation) -> None:
+        """Hand the violation to the sink, or keep it in ``violations`` where there is none."""
+        (self.sink or self.violations.append)(violation)
+
+
+Policy: TypeAlias = Raise | Drop | Quarantine

@@ -1,0 +1,1 @@
+"""The slow, obvious meaning of everything; judges all the rest."""

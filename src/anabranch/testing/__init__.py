@@ -1,0 +1,1 @@
+"""Streams to test with: generators, faults, workloads and assertions."""
