@@ -40,6 +40,8 @@ class EventTable(NamedTuple):
     end: NDArray[np.int64]
     copies: NDArray[np.int64]
     place: NDArray[np.int64]
+    arrival: NDArray[np.int64]
+    """The position of the element that made the event what it is."""
     free: NDArray[np.int32]
     unused: NDArray[np.int64]
     """How high the stack of free nodes is, as an array of one."""
@@ -55,6 +57,7 @@ class EventTable(NamedTuple):
             end=np.zeros(capacity, np.int64),
             copies=np.zeros(capacity, np.int64),
             place=np.zeros(capacity, np.int64),
+            arrival=np.zeros(capacity, np.int64),
             free=np.arange(capacity, dtype=np.int32)[::-1].copy(),
             unused=np.array([capacity], np.int64),
         )
@@ -74,7 +77,7 @@ class EventTable(NamedTuple):
             return self
         larger = EventTable.of_capacity(1 << (self.used + more - 1).bit_length())
         live = self.live()
-        for column in ("low", "high", "start", "end", "copies", "place"):
+        for column in ("low", "high", "start", "end", "copies", "place", "arrival"):
             getattr(larger, column)[: len(live)] = getattr(self, column)[live]
         larger.unused[0] -= len(live)
         _link_first(larger, len(live))
@@ -92,7 +95,7 @@ def _home(low: Any, high: Any, start: int, end: int, mask: int) -> Any:
 
 
 @njit(cache=True)
-def _find(table: EventTable, low: Any, high: Any, start: int, end: int) -> Any:
+def find(table: EventTable, low: Any, high: Any, start: int, end: int) -> Any:
     """The slot of this event, or the empty slot where it would go."""
     mask = len(table.slots) - 1
     slot = _home(low, high, start, end, mask)
@@ -109,7 +112,7 @@ def _find(table: EventTable, low: Any, high: Any, start: int, end: int) -> Any:
 
 
 @njit(cache=True)
-def _remove(table: EventTable, slot: int) -> None:
+def vacate(table: EventTable, slot: int) -> None:
     """Free the node of a slot and move up what it had pushed away, so that no probe meets a hole early."""
     mask = len(table.slots) - 1
     node = table.slots[slot]
@@ -129,16 +132,28 @@ def _remove(table: EventTable, slot: int) -> None:
 
 
 @njit(cache=True)
+def occupy(table: EventTable, slot: int, low: Any, high: Any, start: int, end: int) -> Any:
+    """Put an event with one copy into an empty slot; its node."""
+    table.unused[0] -= 1
+    node = table.free[table.unused[0]]
+    table.slots[slot] = node
+    table.low[node], table.high[node] = low, high
+    table.start[node], table.end[node] = start, end
+    table.copies[node] = 1
+    return node
+
+
+@njit(cache=True)
 def _link_first(table: EventTable, count: int) -> None:
     for node in range(count):
-        slot = _find(table, table.low[node], table.high[node], table.start[node], table.end[node])
+        slot = find(table, table.low[node], table.high[node], table.start[node], table.end[node])
         table.slots[slot] = node
 
 
 @njit(cache=True)
 def _remove_all(table: EventTable, nodes: Any) -> None:
     for node in nodes:
-        _remove(table, _find(table, table.low[node], table.high[node], table.start[node], table.end[node]))
+        vacate(table, find(table, table.low[node], table.high[node], table.start[node], table.end[node]))
 
 
 @njit(cache=True)
@@ -160,6 +175,7 @@ def apply(
     table: EventTable,
     elements: tuple[Any, Any, Any, Any, Any],
     place: int,
+    position: int,
     stable: int,
     stops: bool,
     broken: Any,
@@ -169,8 +185,8 @@ def apply(
 
     ``elements`` are the columns kind, start, end, old_end and identity. Writes the rule each element breaks
     to ``broken`` and the nodes that came to be to ``created``; returns how many elements were looked at, how
-    many nodes came to be, and the stable. The payload of element i stands at ``place + i``; an event that is
-    adjusted keeps its place.
+    many nodes came to be, and the stable. Element i has the position ``position + i`` and its payload stands
+    at ``place + i``; an event that is adjusted keeps its place.
     """
     kind, start, end, old_end, identity = elements
     births = 0
@@ -182,13 +198,13 @@ def apply(
         stands = place + i
         rule = _rule_of_times(kind[i], start[i], end[i], old_end[i], stable)
         if rule == VALID and kind[i] == ADJUST:
-            slot = _find(table, low, high, start[i], old_end[i])
+            slot = find(table, low, high, start[i], old_end[i])
             node = table.slots[slot]
             if node == NOBODY:
                 rule = MISSING
             elif table.copies[node] == 1:
                 stands = table.place[node]
-                _remove(table, slot)
+                vacate(table, slot)
             else:
                 table.copies[node] -= 1
         if rule != VALID:
@@ -198,16 +214,14 @@ def apply(
             continue
         if end[i] == start[i]:
             continue
-        slot = _find(table, low, high, start[i], end[i])
+        slot = find(table, low, high, start[i], end[i])
         node = table.slots[slot]
-        if node == NOBODY:
-            table.unused[0] -= 1
-            node = table.free[table.unused[0]]
-            table.slots[slot] = node
-            table.low[node], table.high[node] = low, high
-            table.start[node], table.end[node] = start[i], end[i]
-            table.place[node] = stands
-            created[births] = node
-            births += 1
-        table.copies[node] += 1
+        if node != NOBODY:
+            table.copies[node] += 1
+            continue
+        node = occupy(table, slot, low, high, start[i], end[i])
+        table.place[node] = stands
+        table.arrival[node] = position + i
+        created[births] = node
+        births += 1
     return len(kind), births, stable

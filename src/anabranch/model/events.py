@@ -1,7 +1,7 @@
 """A bag of events in columns: what a relation is at one moment, or how two of them differ."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.elements import Event
 from anabranch.model.identity import Words
+from anabranch.model.time import BEGINNING
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class Events:
     end: NDArray[np.int64]
     count: NDArray[np.int64]
     identity: Words
+    arrival: NDArray[np.int64]
+    """The position of the element that made each event what it is."""
     payload: pa.Table
 
     def __len__(self) -> int:
@@ -40,6 +43,7 @@ class Events:
             np.concatenate([batch.end[data], batch.old_end[gone]]),
             np.concatenate([np.ones(len(data), np.int64), np.full(len(gone), -1, np.int64)]),
             batch.identities[rows],
+            rows + 1,
             pa.Table.from_batches([batch.take(rows).payload]),
         ).consolidated()
 
@@ -51,8 +55,25 @@ class Events:
             np.concatenate([self.end, other.end]),
             np.concatenate([self.count, -other.count]),
             np.concatenate([self.identity, other.identity]),
+            np.concatenate([self.arrival, other.arrival]),
             both,
         ).consolidated()
+
+    def count_of(self, other: "Events") -> int:
+        """How often the first event of another bag occurs in this one."""
+        same = (self.start == other.start[0]) & (self.end == other.end[0])
+        same &= (self.identity == other.identity[0]).all(axis=1)
+        return int(self.count[same].sum())
+
+    def settled(self, stable: int, *, since: int = BEGINNING) -> "Events":
+        """What a stable has fixed: the events that start before it, with ends that are still open cut to it.
+
+        Of these only the ones that end at or after ``since``, for inputs that vouch for no others.
+        """
+        clipped = np.minimum(self.end, stable)
+        rows = np.flatnonzero((self.start < stable) & (clipped >= since))
+        part = self.take(rows)
+        return replace(part, end=clipped[rows]).consolidated()
 
     def consolidated(self) -> "Events":
         """Every event once, with the sum of its counts; none whose sum is zero and none that never held."""
@@ -73,6 +94,7 @@ class Events:
             self.end[rows],
             self.count[rows] if count is None else count,
             self.identity[rows],
+            self.arrival[rows],
             self.payload.take(pa.array(rows)) if self.payload.num_columns else self.payload,
         )
 

@@ -16,6 +16,7 @@ Identities are stored in checkpoints: nothing here may change without a new vers
 """
 
 from collections.abc import Callable
+from decimal import Context, Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,6 +43,9 @@ INSTANT, LOCAL, DATE, TIME_OF_DAY, DURATION, LIST, STRUCT, MAP, NULL, NAME = (
     15,
     16,
 )
+
+_EXACT = Context(prec=100)
+"""Wide enough for every Arrow decimal, so that normalising never rounds."""
 
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
@@ -83,10 +87,9 @@ def _numpy(values: Any) -> Any:
     return values.to_numpy(zero_copy_only=False)
 
 
-def _integers(values: Any, _column: str) -> Words:
+def _integers(values: Any, column: str) -> Words:
     if pa.types.is_uint64(values.type):
-        whole = _numpy(values.fill_null(0))
-        return _hash_words(whole.view(np.int64), np.where(whole >> np.uint64(63), DECIMAL, NUMBER))
+        return _decimals(values.cast(pa.decimal128(20)), column)
     return _hash_words(_int64(values), NUMBER)
 
 
@@ -104,14 +107,11 @@ def _floats(values: Any, _column: str) -> Words:
 
 
 def _decimals(values: Any, column: str) -> Words:
-    text = [None if value is None else value.normalize() for value in values.to_pylist()]
-    hashes = np.zeros((len(values), 2), np.uint64)
-    for i, value in enumerate(text):
-        if value is not None:
-            whole = value == value.to_integral_value() and -(2**63) <= value < 2**63
-            exact = pa.array([int(value)], pa.int64()) if whole else pa.array([str(value)], pa.string())
-            hashes[i] = _integers(exact, column)[0] if whole else _bytes(exact, DECIMAL)[0]
-    return hashes
+    numbers = [Decimal(0) if value is None else value for value in values.to_pylist()]
+    whole = np.array([n == n.to_integral_value() and -(2**63) <= n < 2**63 for n in numbers], np.bool_)
+    as_numbers = pa.array([int(n) if w else 0 for n, w in zip(numbers, whole, strict=True)], pa.int64())
+    as_text = pa.array([format(n.normalize(_EXACT), "f") for n in numbers], pa.string())
+    return np.where(whole[:, None], _integers(as_numbers, column), _bytes(as_text, DECIMAL))
 
 
 def _booleans(values: Any, _column: str) -> Words:

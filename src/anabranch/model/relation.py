@@ -54,7 +54,7 @@ class Relation:
     frontier: int = BEGINNING
     """The greatest stable applied."""
     position: int = 0
-    """How many elements have been looked at, invalid ones included."""
+    """How many elements have been looked at, invalid ones included; the first one's position is 1."""
     table: EventTable = field(default_factory=lambda: EventTable.of_capacity(1024), repr=False)
     payloads: PayloadStore = field(default_factory=PayloadStore, repr=False)
 
@@ -69,6 +69,7 @@ class Relation:
             self.table,
             (batch.kind, batch.start, batch.end, batch.old_end, batch.identities),
             self.payloads.next_place,
+            self.position + 1,
             before,
             isinstance(self.policy, Raise),
             broken,
@@ -119,6 +120,7 @@ class Relation:
             table.end[nodes],
             table.copies[nodes],
             np.stack([table.low[nodes], table.high[nodes]], axis=1),
+            table.arrival[nodes],
             self.payloads.gather(table.place[nodes]),
         )
 

@@ -1,0 +1,141 @@
+"""Streams read from files, a batch at a time.
+
+Memory is one batch, whatever the size of the file. A line that is no element goes to the policy as malformed,
+with its number and text, and the lines around it are read all the same.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from anabranch.connectors.formats import STANDARD, Format, format_of
+from anabranch.model import json_lines, notation
+from anabranch.model.arrow import batches as arrow_batches
+from anabranch.model.batch import Batch
+from anabranch.model.dialects import DIALECTS
+from anabranch.model.elements import Element, Tagged
+from anabranch.model.time import BEGINNING
+from anabranch.model.validity import Policy, Raise, Rule, Violation
+
+ROWS = 65_536
+"""Elements per batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file or standard input, and what it is written in."""
+
+    path: str
+    format: Format
+    dialect: str | None = None
+
+    @classmethod
+    def named(cls, path: str, format: str | None = None, dialect: str | None = None) -> "Source":  # noqa: A002
+        """A source whose format is given or told by its name."""
+        return cls(path, Format(format) if format else format_of(path), dialect)
+
+    def batches(
+        self, *, policy: Policy | None = None, progress: Callable[[float], object] | None = None
+    ) -> Iterator[Batch]:
+        """The stream; ``progress`` is told from time to time how much has been read, from 0 to 1."""
+        match self.format:
+            case Format.PARQUET:
+                return _parquet(self.path, progress)
+            case Format.ARROW:
+                return _arrow(self.path, progress)
+            case Format.JSON_LINES | Format.NOTATION:
+                return self._from_lines(policy or Raise(), progress)
+
+    def _from_lines(self, policy: Policy, progress: Callable[[float], object] | None) -> Iterator[Batch]:
+        if self.dialect is not None:
+            dialect: Any = DIALECTS[self.dialect]
+            items = _parsed(self.path, lambda line: dialect.from_record(json.loads(line)), policy, progress)
+            return _in_batches(dialect.read(items))
+        parse = json_lines.decode if self.format is Format.JSON_LINES else _notation_line
+        return _in_batches(_parsed(self.path, parse, policy, progress))
+
+
+def _notation_line(line: bytes) -> Element | Tagged | None:
+    return notation.parse_line(line.decode())
+
+
+def _in_batches(elements: Iterable[Element | Tagged]) -> Iterator[Batch]:
+    rows: list[Element | Tagged] = []
+    for element in elements:
+        rows.append(element)
+        if len(rows) == ROWS:
+            yield Batch.of(rows)
+            rows = []
+    yield Batch.of(rows)
+
+
+def _parsed(
+    path: str,
+    parse: Callable[[bytes], Any],
+    policy: Policy,
+    progress: Callable[[float], object] | None,
+) -> Iterator[Any]:
+    with _opened(path) as (file, size):
+        done = 0
+        for number, line in enumerate(file, 1):
+            done += len(line)
+            if progress and size and number % 4096 == 0:
+                progress(done / size)
+            if line.isspace():
+                continue
+            try:
+                item = parse(line)
+            except (ValueError, TypeError, RecursionError) as reason:
+                text = line.decode(errors="replace").rstrip("\n")
+                policy(Violation(Rule.MALFORMED, number, text, BEGINNING, detail=f"{reason}: {text[:200]}"))
+                continue
+            if item is not None:
+                yield item
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[tuple[IO[bytes], int]]:
+    if path == STANDARD:
+        yield sys.stdin.buffer, 0
+        return
+    with Path(path).open("rb") as file:
+        yield file, Path(path).stat().st_size
+
+
+def _parquet(path: str, progress: Callable[[float], object] | None) -> Iterator[Batch]:
+    file = pq.ParquetFile(
+        sys.stdin.buffer.read() if path == STANDARD else path, read_dictionary=["kind", "input"]
+    )
+    yield from _counted(file.iter_batches(batch_size=ROWS), file.metadata.num_rows, progress)
+
+
+def _arrow(path: str, progress: Callable[[float], object] | None) -> Iterator[Batch]:
+    if path == STANDARD:
+        yield from _counted(pa.ipc.open_stream(sys.stdin.buffer), 0, progress)
+        return
+    with pa.memory_map(path) as file:
+        if file.read(6) == b"ARROW1":
+            reader = pa.ipc.open_file(file)
+            parts = (reader.get_batch(i) for i in range(reader.num_record_batches))
+            yield from _counted(parts, 0, progress)
+        else:
+            file.seek(0)
+            yield from _counted(pa.ipc.open_stream(file), 0, progress)
+
+
+def _counted(
+    parts: Iterable[pa.RecordBatch], rows: int, progress: Callable[[float], object] | None
+) -> Iterator[Batch]:
+    done = 0
+    for part in parts:
+        yield from arrow_batches(part)
+        done += part.num_rows
+        if progress and rows:
+            progress(done / rows)

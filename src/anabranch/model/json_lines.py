@@ -1,0 +1,165 @@
+"""JSON lines: one element per line, readable by any tool.
+
+    {"kind":"insert","start":3,"end":9,"payload":{"sensor":"a"}}
+    {"kind":"adjust","start":3,"old_end":9,"end":7,"payload":{"sensor":"a"}}
+    {"kind":"stable","time":5}
+    {"kind":"attach","input":"c","from":12}
+    {"kind":"detach","input":"c"}
+
+A null end, old_end or time is infinite. Any element may name its input. Payload values are null, booleans,
+integers, finite numbers, text, lists and objects; what JSON has no type for is refused, or written as text
+where that is asked for.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, TypeAlias, assert_never
+
+import msgspec
+
+from anabranch.model.elements import Adjust, Attach, Control, Detach, Element, Insert, Payload, Stable, Tagged
+from anabranch.model.time import BEGINNING, FOREVER
+
+Item: TypeAlias = Element | Tagged
+
+
+class MalformedError(ValueError):
+    """A record is not an element."""
+
+
+class UnwritableError(ValueError):
+    """A value cannot be written as JSON without loss."""
+
+    def __init__(self, value: object) -> None:
+        super().__init__(f"JSON has no type for {value!r} ({type(value).__name__})")
+        self.add_note("Write such values as text (--text), or write Parquet or Arrow files.")
+
+
+class _Insert(msgspec.Struct, tag_field="kind", tag="insert", forbid_unknown_fields=True, omit_defaults=True):
+    start: int
+    end: int | None
+    payload: dict[str, Any]
+    input: str | None = None
+
+
+class _Adjust(msgspec.Struct, tag_field="kind", tag="adjust", forbid_unknown_fields=True, omit_defaults=True):
+    start: int
+    old_end: int | None
+    end: int | None
+    payload: dict[str, Any]
+    input: str | None = None
+
+
+class _Stable(msgspec.Struct, tag_field="kind", tag="stable", forbid_unknown_fields=True, omit_defaults=True):
+    time: int | None
+    input: str | None = None
+
+
+class _Attach(
+    msgspec.Struct,
+    tag_field="kind",
+    tag="attach",
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    rename={"since": "from"},
+):
+    input: str
+    since: int | None = None
+
+
+class _Detach(msgspec.Struct, tag_field="kind", tag="detach", forbid_unknown_fields=True):
+    input: str
+
+
+_Record: TypeAlias = _Insert | _Adjust | _Stable | _Attach | _Detach
+_decoder: msgspec.json.Decoder[_Record] = msgspec.json.Decoder(_Record)
+_encoder = msgspec.json.Encoder()
+
+
+def decode(line: bytes | str) -> Item:
+    """The element of one line.
+
+    >>> decode('{"kind":"stable","time":null}') == Stable(FOREVER)
+    True
+    """
+    try:
+        record = _decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as reason:
+        raise MalformedError(str(reason)) from None
+    try:
+        element = _element(record)
+    except OverflowError as reason:
+        raise MalformedError(str(reason)) from None
+    return element if record.input is None else Tagged(record.input, element)
+
+
+def _element(record: _Record) -> Any:
+    match record:
+        case _Insert():
+            return Insert(record.payload, record.start, _time(record.end))
+        case _Adjust():
+            return Adjust(record.payload, record.start, _time(record.old_end), _time(record.end))
+        case _Stable():
+            return Stable(_time(record.time))
+        case _Attach():
+            return Attach(BEGINNING if record.since is None else record.since)
+        case _Detach():
+            return Detach()
+        case _:
+            assert_never(record)
+
+
+def _time(time: int | None) -> int:
+    return FOREVER if time is None else time
+
+
+def encode(item: Item, *, as_text: bool = False) -> bytes:
+    """One element as a line, without its line end.
+
+    >>> encode(Insert({"sensor": "a"}, 3, 9)).decode()
+    '{"kind":"insert","start":3,"end":9,"payload":{"sensor":"a"}}'
+    """
+    if isinstance(item, Tagged):
+        return _encoder.encode(_record(item.element, item.input, as_text))
+    return _encoder.encode(_record(item, None, as_text))
+
+
+def _record(element: Element | Control, name: str | None, as_text: bool) -> _Record:
+    match element:
+        case Insert(payload, start, end):
+            return _Insert(start, _null(end), json_payload(payload, as_text), name)
+        case Adjust(payload, start, old_end, end):
+            return _Adjust(start, _null(old_end), _null(end), json_payload(payload, as_text), name)
+        case Stable(time):
+            return _Stable(_null(time), name)
+        case Attach(guarantee):
+            assert name is not None, "attach names its input"
+            return _Attach(name, None if guarantee == BEGINNING else guarantee)
+        case Detach():
+            assert name is not None, "detach names its input"
+            return _Detach(name)
+
+
+def _null(time: int) -> int | None:
+    return None if time == FOREVER else time
+
+
+def json_payload(payload: Payload, as_text: bool = False) -> dict[str, Any]:
+    """A payload of JSON values only."""
+    return {name: _json_value(value, as_text) for name, value in payload.items()}
+
+
+def _json_value(value: Any, as_text: bool) -> Any:
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float() if math.isfinite(value):
+            return value
+        case list() | tuple():
+            return [_json_value(item, as_text) for item in value]
+        case Mapping():
+            return {_json_value(key, as_text): _json_value(item, as_text) for key, item in value.items()}
+        case _ if as_text:
+            return value.hex() if isinstance(value, bytes) else str(value)
+        case _:
+            raise UnwritableError(value)

@@ -1,0 +1,164 @@
+"""The text notation: one element per line, for tests, documents, golden files and people.
+
+    + a [3, 9)                      insert
+    ~ a [3, 9) -> [3, 7)            adjust
+    | 5                             stable
+    east: + {"id": 7, "v": 2.5} [3, ∞)
+    east: attach from 12
+    east: detach
+
+A payload is a JSON object, or one value that stands for the object ``{"value": …}``; text that looks like a
+name needs no quotes. ∞ may be written ``inf``. Empty lines and lines that begin with ``#`` say nothing.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, assert_never
+
+from anabranch.model.elements import Adjust, Attach, Control, Detach, Element, Insert, Payload, Stable, Tagged
+from anabranch.model.time import BEGINNING, FOREVER, tick_text
+
+_TIME = r"(-?\d+|-?∞|-?inf)"
+_LIFETIME = rf"\[\s*{_TIME}\s*,\s*{_TIME}\s*\)"
+_INSERT = re.compile(rf"\+\s*(.*\S)\s*{_LIFETIME}", re.DOTALL)
+_ADJUST = re.compile(rf"~\s*(.*\S)\s*{_LIFETIME}\s*->\s*{_LIFETIME}", re.DOTALL)
+_STABLE = re.compile(rf"\|\s*{_TIME}")
+_ATTACH = re.compile(rf"attach(?:\s+from\s+{_TIME})?")
+_INPUT = re.compile(r'([\w.-]+|"(?:[^"\\]|\\.)*")\s*:\s*(.*)', re.DOTALL)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_JSON_WORDS = {"true", "false", "null", "NaN", "Infinity"}
+
+
+class NotationError(ValueError):
+    """A line is not in the notation, or a value cannot be written in it."""
+
+
+def parse(text: str) -> list[Element | Tagged]:
+    """The elements of a text.
+
+    >>> parse("+ a [3, 9)\\n| 5")
+    [Insert(payload={'value': 'a'}, start=3, end=9), Stable(time=5)]
+    """
+    return list(parse_lines(text.split("\n")))
+
+
+def parse_lines(lines: Iterable[str]) -> Iterator[Element | Tagged]:
+    """The elements of lines, one at a time; an error names the line."""
+    for number, line in enumerate(lines, 1):
+        try:
+            element = parse_line(line)
+        except NotationError as error:
+            error.add_note(f"In line {number}.")
+            raise
+        if element is not None:
+            yield element
+
+
+def parse_line(line: str) -> Element | Tagged | None:
+    """The element of one line, or None where the line says nothing."""
+    body = line.strip()
+    if not body or body.startswith("#"):
+        return None
+    if match := _INPUT.fullmatch(body):
+        name = match[1]
+        return Tagged(json.loads(name) if name.startswith('"') else name, _parse_body(match[2], line))
+    element = _parse_body(body, line)
+    if isinstance(element, Attach | Detach):
+        raise NotationError(f"attach and detach name their input, {line!r} names none")
+    return element
+
+
+def _parse_body(body: str, line: str) -> Element | Control:
+    if match := _INSERT.fullmatch(body):
+        return Insert(_parse_payload(match[1]), _parse_time(match[2]), _parse_time(match[3]))
+    if match := _ADJUST.fullmatch(body):
+        start, old_end, same_start, end = (_parse_time(match[i]) for i in (2, 3, 4, 5))
+        if start != same_start:
+            raise NotationError(f"an adjust keeps the start, {line!r} moves it from {start} to {same_start}")
+        return Adjust(_parse_payload(match[1]), start, old_end, end)
+    if match := _STABLE.fullmatch(body):
+        return Stable(_parse_time(match[1]))
+    if match := _ATTACH.fullmatch(body):
+        return Attach(BEGINNING if match[1] is None else _parse_time(match[1]))
+    if body == "detach":
+        return Detach()
+    error = NotationError(f"{line!r} is no element")
+    error.add_note("Write '+ a [3, 9)', '~ a [3, 9) -> [3, 7)' or '| 5'.")
+    raise error
+
+
+def _parse_time(text: str) -> int:
+    unsigned = text.removeprefix("-")
+    if unsigned in ("∞", "inf"):
+        return FOREVER if text == unsigned else BEGINNING
+    time = int(text)
+    if not BEGINNING <= time <= FOREVER:
+        raise NotationError(f"a time is an int64 of ticks, {text} does not fit")
+    return time
+
+
+def _parse_payload(text: str) -> Payload:
+    if _NAME.fullmatch(text) and text not in _JSON_WORDS:
+        return {"value": text}
+    try:
+        value = json.loads(text)
+    except ValueError:
+        raise NotationError(f"a payload is a name, a JSON value or a JSON object, {text!r} is none") from None
+    return value if isinstance(value, dict) else {"value": value}
+
+
+def text(elements: Iterable[Element | Tagged]) -> str:
+    """Elements as lines.
+
+    >>> print(text([Insert({"value": "a"}, 3, 9), Adjust({"value": "a"}, 3, 9, 3), Stable(FOREVER)]))
+    + a [3, 9)
+    ~ a [3, 9) -> [3, 3)
+    | ∞
+    """
+    return "\n".join(line_of(element) for element in elements)
+
+
+def line_of(element: Element | Control | Tagged) -> str:
+    """One element as a line."""
+    match element:
+        case Insert(payload, start, end):
+            return f"+ {payload_text(payload)} {lifetime_text(start, end)}"
+        case Adjust(payload, start, old_end, end):
+            new = lifetime_text(start, end)
+            return f"~ {payload_text(payload)} {lifetime_text(start, old_end)} -> {new}"
+        case Stable(time):
+            return f"| {tick_text(time)}"
+        case Attach(guarantee):
+            return "attach" if guarantee == BEGINNING else f"attach from {tick_text(guarantee)}"
+        case Detach():
+            return "detach"
+        case Tagged(name, inner):
+            tag = name if re.fullmatch(r"[\w.-]+", name) else json.dumps(name, ensure_ascii=False)
+            return f"{tag}: {line_of(inner)}"
+        case _:
+            assert_never(element)
+
+
+def lifetime_text(start: int, end: int) -> str:
+    """A lifetime as it is written."""
+    return f"[{tick_text(start)}, {tick_text(end)})"
+
+
+def payload_text(payload: Payload) -> str:
+    """A payload as it is written."""
+    value = payload["value"] if set(payload) == {"value"} else payload
+    if isinstance(value, Mapping) and value is not payload:
+        value = payload
+    if isinstance(value, str) and _NAME.fullmatch(value) and value not in _JSON_WORDS:
+        return value
+    return _json(dict(value) if isinstance(value, Mapping) else value)
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except TypeError as reason:
+        error = NotationError(f"the notation writes JSON values: {reason}")
+        error.add_note("Write streams with such payloads to Parquet or Arrow files.")
+        raise error from None
