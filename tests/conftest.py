@@ -9,5 +9,7 @@ settings.register_profile(
     max_examples=200,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("campaign", settings.get_profile("repeatable"), derandomize=False, max_examples=20_000)
+settings.register_profile(
+    "campaign", settings.get_profile("repeatable"), derandomize=False, max_examples=20_000
+)
 settings.load_profile("repeatable")

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from anabranch.model.batch import KINDS, Batch, Kind, SchemaError, rows_without_columns
 from anabranch.model.time import BEGINNING, FOREVER
 
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 RESERVED = ("kind", "start", "end", "old_end", "input", "payload")
 
 
@@ -49,12 +50,17 @@ def batches(data: Any) -> Iterator[Batch]:
 
 def record_batch(batch: Batch, *, unit: pa.DataType | None = None) -> pa.RecordBatch:
     """The batch as Arrow data."""
-    kind = batch.kind
+    kind, start = batch.kind, batch.start
+    no_start = (
+        ((kind == Kind.STABLE) & (start == FOREVER))
+        | ((kind == Kind.ATTACH) & (start == BEGINNING))
+        | (kind == Kind.DETACH)
+    )
     columns = {
         "kind": pa.DictionaryArray.from_arrays(pa.array(kind, pa.int8()), pa.array(KINDS)),
-        "start": times(batch.start, kind == Kind.DETACH, unit),
-        "end": times(batch.end, kind > Kind.ADJUST, unit),
-        "old_end": times(batch.old_end, kind != Kind.ADJUST, unit),
+        "start": times(start, no_start, unit),
+        "end": times(batch.end, (kind > Kind.ADJUST) | (batch.end == FOREVER), unit),
+        "old_end": times(batch.old_end, (kind != Kind.ADJUST) | (batch.old_end == FOREVER), unit),
     }
     if batch.input is not None:
         columns["input"] = pa.DictionaryArray.from_arrays(
@@ -69,12 +75,11 @@ def record_batch(batch: Batch, *, unit: pa.DataType | None = None) -> pa.RecordB
 
 
 def times(
-    ticks: NDArray[np.int64], absent: NDArray[np.bool_] | None = None, unit: pa.DataType | None = None
+    ticks: NDArray[np.int64], null: NDArray[np.bool_] | None = None, unit: pa.DataType | None = None
 ) -> Any:
-    """Ticks as an Arrow column in which what is infinite or absent is null."""
-    null = (ticks == FOREVER) | (ticks == BEGINNING)
-    if absent is not None:
-        null |= absent
+    """Ticks as an Arrow column with nulls where told, or else where they are infinite."""
+    if null is None:
+        null = ticks == FOREVER
     column = pa.array(ticks, mask=null if null.any() else None)
     return column if unit is None else column.cast(pa.timestamp("us")).cast(unit)
 
@@ -85,15 +90,12 @@ def _from_record_batch(rows: pa.RecordBatch) -> Batch:
         if name not in names:
             raise SchemaError(f"column {name!r} is missing; the columns are {', '.join(names) or 'none'}")
     kind = _kinds(rows.column("kind"))
-    old_end = (
-        _ticks(rows, "old_end", missing=FOREVER) if "old_end" in names else np.zeros(rows.num_rows, np.int64)
-    )
     codes, inputs = _inputs(rows.column("input")) if "input" in names else (None, ())
     return Batch(
         kind,
         _starts(rows, kind),
         _ticks(rows, "end", missing=FOREVER),
-        old_end,
+        _old_ends(rows, kind),
         _payload_columns(rows),
         codes,
         inputs,
@@ -101,15 +103,24 @@ def _from_record_batch(rows: pa.RecordBatch) -> Batch:
 
 
 def _kinds(column: Any) -> NDArray[np.int8]:
-    if pa.types.is_integer(column.type):
-        return np.asarray(column.to_numpy(zero_copy_only=False), np.int8)
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    names = encoded.dictionary.to_pylist()
-    unknown = [name for name in names if name not in KINDS]
-    if unknown or encoded.null_count:
-        raise SchemaError(f"kind is one of {', '.join(KINDS)}, not {unknown[0] if unknown else None!r}")
-    codes = np.array([KINDS.index(name) for name in names] or [0], np.int8)
-    return np.asarray(codes[encoded.indices.to_numpy(zero_copy_only=False)], np.int8)
+    codes, names = _names(column, "kind")
+    unknown = [code for code, name in enumerate(names) if name not in KINDS]
+    wrong = np.flatnonzero(np.isin(codes, unknown))
+    if len(wrong):
+        row = int(wrong[0])
+        raise SchemaError(f"row {row}: kind is one of {', '.join(KINDS)}, not {names[codes[row]]!r}")
+    kinds = [KINDS.index(name) if name in KINDS else 0 for name in names]
+    return np.array(kinds or [0], np.int8)[codes]
+
+
+def _old_ends(rows: pa.RecordBatch, kind: NDArray[np.int8]) -> NDArray[np.int64]:
+    """Null is infinite; without adjusts the column may be missing."""
+    if "old_end" in rows.schema.names:
+        return _ticks(rows, "old_end", missing=FOREVER)
+    adjusts = np.flatnonzero(kind == Kind.ADJUST)
+    if len(adjusts):
+        raise SchemaError(f"column 'old_end' is missing, and row {adjusts[0]} is an adjust")
+    return np.zeros(rows.num_rows, np.int64)
 
 
 def _starts(rows: pa.RecordBatch, kind: NDArray[np.int8]) -> NDArray[np.int64]:
@@ -130,29 +141,46 @@ def _ticks(rows: pa.RecordBatch, name: str, *, missing: int) -> NDArray[np.int64
         try:
             column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
         except pa.ArrowInvalid:
-            error = SchemaError(f"column {name!r} has nanoseconds that microsecond ticks cannot hold")
-            error.add_note("Cast it to int64 to use nanoseconds as ticks.")
+            unit = column.type.unit
+            error = SchemaError(f"column {name!r} has timestamps in {unit} that no microsecond tick is")
+            error.add_note(f"Cast it to int64 to use {unit} as ticks.")
             raise error from None
     if not pa.types.is_integer(column.type):
         raise SchemaError(f"column {name!r} holds int64 ticks or timestamps, not {column.type}")
+    try:
+        column = column.cast(pa.int64())
+    except pa.ArrowInvalid as reason:
+        raise SchemaError(f"column {name!r} holds int64 ticks: {reason}") from None
     if column.null_count:
-        column = column.cast(pa.int64()).fill_null(missing)
+        column = column.fill_null(missing)
     return np.asarray(column.to_numpy(zero_copy_only=False), np.int64)
 
 
 def _inputs(column: Any) -> tuple[NDArray[np.int32], tuple[str, ...]]:
-    encoded = column if pa.types.is_dictionary(column.type) else column.cast(pa.string()).dictionary_encode()
-    if encoded.null_count:
-        raise SchemaError("column 'input' names the input of every element, a null names none")
-    return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int32), tuple(
-        encoded.dictionary.to_pylist()
-    )
+    codes, names = _names(column, "input")
+    places = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    return np.array([places[name] for name in names] or [0], np.int32)[codes], tuple(places)
+
+
+def _names(column: Any, what: str) -> tuple[NDArray[np.int64], list[str]]:
+    """A column of text, encoded as a dictionary or not, as codes and what they stand for."""
+    is_encoded = pa.types.is_dictionary(column.type)
+    value_type = column.type.value_type if is_encoded else column.type
+    if not any(is_text(value_type) for is_text in _TEXTS):
+        raise SchemaError(f"column {what!r} holds text or a dictionary of text, not {column.type}")
+    absent = np.flatnonzero(~column.is_valid().to_numpy(zero_copy_only=False))
+    if len(absent):
+        raise SchemaError(f"row {absent[0]}: every element has a value in column {what!r}, this one is null")
+    encoded = column if is_encoded else column.dictionary_encode()
+    return encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary.to_pylist()
 
 
 def _payload_columns(rows: pa.RecordBatch) -> pa.RecordBatch:
     names = [name for name in rows.schema.names if name not in RESERVED[:-1]]
     if names == ["payload"] and pa.types.is_struct(rows.column("payload").type):
         nested = rows.column("payload")
+        if not nested.type.num_fields:
+            return rows_without_columns(rows.num_rows)
         return pa.RecordBatch.from_arrays(nested.flatten(), schema=pa.schema(list(nested.type)))
     if not names:
         return rows_without_columns(rows.num_rows)

@@ -205,16 +205,14 @@ def concat(parts: Sequence[Batch]) -> Batch:
     tagged = [part for part in parts if part.input is not None]
     assert not tagged or len(tagged) == len(parts), "either every part is tagged or none is"
     codes = [np.array([names[n] for n in part.inputs], np.int32)[part.input] for part in tagged]
+    tables = [pa.Table.from_batches([part.payload]) for part in parts]
+    payload = pa.concat_tables(tables, promote_options="permissive")
     return Batch(
         np.concatenate([part.kind for part in parts]),
         np.concatenate([part.start for part in parts]),
         np.concatenate([part.end for part in parts]),
         np.concatenate([part.old_end for part in parts]),
-        one_record_batch(
-            pa.concat_tables(
-                [pa.Table.from_batches([part.payload]) for part in parts], promote_options="permissive"
-            )
-        ),
+        one_record_batch(payload) if payload.num_columns else rows_without_columns(sum(map(len, parts))),
         np.concatenate(codes) if tagged else None,
         tuple(names),
     )

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numba import njit
 from numpy.typing import NDArray
 
@@ -76,11 +77,17 @@ def _hash(values: Any, column: str) -> tuple[Words, NDArray[np.bool_]]:
         values = values.storage
     for belongs, hash_values in _HASHES:
         if belongs(values.type):
-            present = np.ones(len(values), np.bool_) if values.null_count == 0 else _numpy(values.is_valid())
-            return hash_values(values, column), present
+            return hash_values(values, column), _present(values)
     error = UnsupportedTypeError(f"column {column!r} has type {values.type}, which has no canonical form")
     error.add_note("Cast it to a number, text, binary, time, list, struct or map before it enters a stream.")
     raise error
+
+
+def _present(values: Any) -> NDArray[np.bool_]:
+    """Which values there are; a dictionary's null count does not count the indices of a null in it."""
+    if values.null_count == 0 and not pa.types.is_dictionary(values.type):
+        return np.ones(len(values), np.bool_)
+    return np.asarray(_numpy(values.is_valid()), np.bool_)
 
 
 def _numpy(values: Any) -> Any:
@@ -94,8 +101,8 @@ def _integers(values: Any, column: str) -> Words:
 
 
 def _int64(values: Any) -> NDArray[np.int64]:
-    filled = values.fill_null(0) if values.null_count else values
-    return np.asarray(_numpy(filled.cast(pa.int64())), np.int64)
+    counts = values.cast(pa.int64())
+    return np.asarray(_numpy(counts.fill_null(0) if counts.null_count else counts), np.int64)
 
 
 def _floats(values: Any, _column: str) -> Words:
@@ -153,6 +160,8 @@ def _binaries(values: Any, _column: str) -> Words:
 
 
 def _bytes(values: Any, kind: int) -> Words:
+    if not len(values):  # the format allows no values to have no offsets
+        return np.empty((0, 2), np.uint64)
     large = pa.large_binary()
     narrow = pa.types.is_string(values.type) or pa.types.is_binary(values.type)
     if not narrow and values.type != large:
@@ -186,12 +195,12 @@ def _structs(values: Any, column: str) -> Words:
 
 
 def _lists(values: Any, column: str) -> Words:
-    if not pa.types.is_large_list(values.type):
-        values = values.cast(pa.large_list(values.type.value_field))
-    items, present = _hash(values.values, f"{column}[]")
+    # Not by a cast to one type of list: Arrow 26 loses elements when it casts list views that have nulls.
+    lengths = _int64(pc.list_value_length(values))
+    items, present = _hash(values.flatten(), f"{column}[]")
     items[~present] = NULL
     hashes = np.empty((len(values), 2), np.uint64)
-    _fold_lists(items, _numpy(values.offsets), hashes)
+    _fold_lists(items, np.concatenate([[0], np.cumsum(lengths)]), hashes)
     return hashes
 
 

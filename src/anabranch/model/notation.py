@@ -61,8 +61,7 @@ def parse_line(line: str) -> Element | Tagged | None:
     if not body or body.startswith("#"):
         return None
     if match := _INPUT.fullmatch(body):
-        name = match[1]
-        return Tagged(json.loads(name) if name.startswith('"') else name, _parse_body(match[2], line))
+        return Tagged(_parse_name(match[1]), _parse_body(match[2], line))
     element = _parse_body(body, line)
     if isinstance(element, Attach | Detach):
         raise NotationError(f"attach and detach name their input, {line!r} names none")
@@ -88,6 +87,15 @@ def _parse_body(body: str, line: str) -> Element | Control:
     raise error
 
 
+def _parse_name(text: str) -> str:
+    if not text.startswith('"'):
+        return text
+    try:
+        return str(json.loads(text))
+    except ValueError as reason:
+        raise NotationError(f"a name in quotes is JSON text, {text} is not: {reason}") from None
+
+
 def _parse_time(text: str) -> int:
     unsigned = text.removeprefix("-")
     if unsigned in ("∞", "inf"):
@@ -103,7 +111,7 @@ def _parse_payload(text: str) -> Payload:
         return {"value": text}
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise NotationError(f"a payload is a name, a JSON value or a JSON object, {text!r} is none") from None
     return value if isinstance(value, dict) else {"value": value}
 

@@ -3,18 +3,19 @@
 An input that is not attached explicitly is attached, from the beginning, by its first element. One that is
 detached says nothing until it is attached again; then it begins anew, with a relation of its own, because
 what it says after a restart repeats or leaves out what it said before.
+
+Positions count all that an input says, attach and detach included, over all its restarts.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from anabranch.model.batch import Batch, Kind
-from anabranch.model.elements import Attach
+from anabranch.model.elements import Attach, Control, Element
 from anabranch.model.relation import Relation
 from anabranch.model.time import BEGINNING
-from anabranch.model.validity import Policy, Quarantine, Raise, Rule, Violation
+from anabranch.model.validity import Policy, Raise, Rule, Violation
 
 
 @dataclass(slots=True)
@@ -24,7 +25,6 @@ class Input:
     relation: Relation
     guarantee: int = BEGINNING
     attached: bool = True
-    elements: int = 0
 
 
 @dataclass(slots=True)
@@ -57,39 +57,31 @@ class Recording:
     def _elements(self, name: str, part: Batch) -> None:
         if not len(part):
             return
-        speaker = self.inputs.setdefault(name, Input(Relation(self._policy_for(name))))
-        if not speaker.attached:
-            for row in range(len(part)):
-                self._violation(Rule.DETACHED_INPUT, name, speaker, part, row)
+        speaker = self.inputs.setdefault(name, self._fresh(name, part))
+        if speaker.attached:
+            speaker.relation.apply(part)
             return
-        speaker.relation.apply(part)
-        speaker.elements += len(part)
+        for row in range(len(part)):
+            self._violation(Rule.DETACHED_INPUT, speaker, part.element(row))
 
     def _control(self, name: str, part: Batch, row: int) -> None:
         known = self.inputs.get(name)
         match part.element(row):
+            case Attach() as attach if known and known.attached:
+                self._violation(Rule.ALREADY_ATTACHED, known, attach)
             case Attach(guarantee):
-                if known and known.attached:
-                    self._violation(Rule.ALREADY_ATTACHED, name, known, part, row)
-                    return
-                fresh = Relation(self._policy_for(name), position=known.relation.position if known else 0)
-                self.inputs[name] = Input(fresh, guarantee, elements=known.elements if known else 0)
-            case _ if known is None or not known.attached:
-                gone = known or Input(Relation(self._policy_for(name)))
-                self._violation(Rule.DETACHED_INPUT, name, gone, part, row)
+                self.inputs[name] = self._fresh(name, part, guarantee)
+                self.inputs[name].relation.position = (known.relation.position if known else 0) + 1
+            case detach if known is None or not known.attached:
+                self._violation(Rule.DETACHED_INPUT, known or self._fresh(name, part), detach)
             case _:
                 known.attached = False
+                known.relation.position += 1
 
-    def _violation(self, rule: Rule, name: str, speaker: Input, part: Batch, row: int) -> None:
-        frontier = speaker.relation.frontier
-        self.policy(Violation(rule, speaker.elements + row + 1, part.element(row), frontier, name))
+    def _fresh(self, name: str, part: Batch, guarantee: int = BEGINNING) -> Input:
+        return Input(Relation(self.policy, None if part.input is None else name), guarantee)
 
-    def _policy_for(self, name: str) -> Policy:
-        """The policy, told which input a violation is of."""
-        if isinstance(self.policy, Quarantine) and name != self.alone:
-            return Quarantine(_naming(name, self.policy))
-        return self.policy
-
-
-def _naming(name: str, policy: Quarantine) -> Callable[[Violation], object]:
-    return lambda violation: policy(replace(violation, input=name))
+    def _violation(self, rule: Rule, speaker: Input, element: Element | Control) -> None:
+        relation = speaker.relation
+        relation.position += 1
+        self.policy(Violation(rule, relation.position, element, relation.frontier, relation.input))

@@ -51,6 +51,8 @@ class Relation:
     """
 
     policy: Policy = field(default_factory=Raise)
+    input: str | None = None
+    """Whose stream this is, where there are several; violations name it."""
     frontier: int = BEGINNING
     """The greatest stable applied."""
     position: int = 0
@@ -82,7 +84,11 @@ class Relation:
         for row in invalid.tolist():
             self.policy(
                 Violation(
-                    BROKEN[broken[row]], first + row, batch.element(row), _frontier_at(batch, row, before)
+                    BROKEN[broken[row]],
+                    first + row,
+                    batch.element(row),
+                    _frontier_at(batch, row, before),
+                    self.input,
                 )
             )
         return Change(batch.take(broken == VALID) if len(invalid) else batch, before, self.frontier)

@@ -6,6 +6,7 @@ and compatibility are defined here as what they say about futures, with no rule 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
 
 from anabranch.model.elements import Adjust, Insert
@@ -23,7 +24,8 @@ class Piece:
     ends: Ends
     most: int
 
-    def futures(self, now: Ends, stable: int) -> set[Ends]:
+    @cache  # noqa: B019 - pieces are few and live as long as the tests that use them
+    def futures(self, now: Ends, stable: int) -> frozenset[Ends]:
         """All bags that valid elements lead to, the present one included."""
         seen = {now}
         open_ends = [now]
@@ -32,7 +34,7 @@ class Piece:
             for successor in self._successors(bag, stable) - seen:
                 seen.add(successor)
                 open_ends.append(successor)
-        return seen
+        return frozenset(seen)
 
     def _successors(self, bag: Ends, stable: int) -> set[Ends]:
         elements = [Insert({}, self.start, end) for end in self.ends] + [
@@ -45,9 +47,9 @@ class Piece:
                 found.add(tuple(sorted(end for _, _, end in world.rows)))
         return found
 
-    def common(self, prefixes: Sequence[tuple[Ends, int]]) -> set[Ends]:
+    def common(self, prefixes: Sequence[tuple[Ends, int]]) -> frozenset[Ends]:
         """The bags that every one of these prefixes (its bag, its stable) can become."""
-        return set.intersection(*(self.futures(bag, stable) for bag, stable in prefixes))
+        return frozenset.intersection(*(self.futures(bag, stable) for bag, stable in prefixes))
 
     def consistent(self, prefixes: Sequence[tuple[Ends, int]]) -> bool:
         """Some future is open to all."""

@@ -3,7 +3,8 @@
 from collections.abc import Hashable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from math import isnan
+from fractions import Fraction
+from math import isinf, isnan
 from typing import Any
 
 
@@ -21,10 +22,12 @@ def value_key(value: Any) -> Hashable:
             return ("boolean", value)
         case float() if isnan(value):
             return ("nan",)
-        case int() | float() | Decimal() if value == value // 1 and -(2**63) <= value < 2**63:
+        case float() if isinf(value):
+            return ("float", value)
+        case int() | float() | Decimal() if Fraction(value).denominator == 1 and -(2**63) <= value < 2**63:
             return ("whole", int(value))
         case int() | Decimal():
-            return ("exact", Decimal(value).normalize())
+            return ("exact", Fraction(value))
         case float():
             return ("float", value)
         case str() | bytes():

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from anabranch.model.elements import Adjust, Attach, Control, Detach, Element, Event, Insert, Tagged
 from anabranch.model.properties import Case
+from anabranch.model.time import FOREVER
 from anabranch.testing.presentations import Habits, present
 
 Faulty: TypeAlias = list[Element | Control]
@@ -59,3 +60,25 @@ def interleave(inputs: Mapping[str, Sequence[Element | Control]], random: Random
     random.shuffle(turns)
     steps = {name: iter(stream) for name, stream in inputs.items()}
     return [Tagged(name, next(steps[name])) for name in turns]
+
+
+def noise(stream: Sequence[Element], random: Random, *, horizon: int = 9) -> list[Element]:
+    """The stream with elements strewn in that mostly break a rule, at or next to a boundary."""
+    noisy: list[Element] = []
+    seen: list[Insert | Adjust] = []
+    for element in stream:
+        noisy.append(element)
+        if isinstance(element, Insert | Adjust):
+            seen.append(element)
+        while seen and random.random() < 0.4:
+            noisy.append(_odd_one(random.choice(seen), random, horizon))
+    return noisy
+
+
+def _odd_one(like: Insert | Adjust, random: Random, horizon: int) -> Element:
+    start = random.choice((like.start, random.randint(-1, horizon)))
+    end = random.choice((like.end, start, start - 1, FOREVER, random.randint(-1, horizon)))
+    old_end = random.choice((like.end, start, FOREVER, random.randint(-1, horizon)))
+    if random.random() < 0.5:
+        return Insert(like.payload, start, end)
+    return Adjust(like.payload, start, old_end, end)

@@ -2,7 +2,8 @@
 
 A presentation tells each event as a little story (it appears, perhaps with a wrong end, is corrected, perhaps
 vanishes and comes back), adds stories of events that never were, shuffles the stories together, and puts in
-stables wherever what follows allows them, at the very edge of what it allows as often as not.
+stables wherever what follows allows them, at the very edge of what it allows as often as not, and sometimes
+behind one that was there before.
 """
 
 from collections.abc import Iterator, Sequence
@@ -125,16 +126,13 @@ def _shuffled(stories: list[list[Insert | Adjust]], random: Random, habits: Habi
 
 def _with_stables(data: list[Insert | Adjust], random: Random, habits: Habits) -> Iterator[Element]:
     room = list(accumulate((sync(element) for element in reversed(data)), min, initial=FOREVER))[::-1]
-    last = min(0, *room)
+    earliest = min(0, *room)
     for i, element in enumerate(data):
         yield element
         latest = room[i + 1]
         while random.random() < habits.stables:
             if latest == FOREVER:
                 latest = max((e.end for e in data if e.end != FOREVER), default=0) + 1
-            at_edge = random.random() < 0.5
-            stable = latest if at_edge else random.randint(min(last, latest), latest)
-            last = max(last, stable)
-            yield Stable(stable)
+            yield Stable(latest if random.random() < 0.5 else random.randint(earliest, latest))
     if habits.closed:
         yield Stable(FOREVER)

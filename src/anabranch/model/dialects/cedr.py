@@ -1,10 +1,11 @@
 """Inserts, retractions and CTIs: the bitemporal streams of CEDR (SP 2.1).
 
-An insert is our insert. A retraction moves the end of an event to an earlier time, down to its start (the event
-is gone). A CTI is a stable: what follows has sync times at or after it (insert: start, retraction: new end).
+An insert is our insert. A retraction moves the end of an event to an earlier time, down to its start (the
+event is gone). A CTI is a stable: what follows has sync times at or after it (insert: start, retraction: new
+end).
 
-A lifetime cannot grow here. An event that a CTI has not reached is taken back whole and inserted again with the
-later end; one that has started before the last CTI keeps its end or gets an earlier one.
+A lifetime cannot grow here. An event that starts at or after the last CTI is taken back whole and inserted
+again with the later end; any other keeps its end or gets an earlier one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -77,7 +78,7 @@ def read(items: Iterable[Item]) -> Iterator[Element]:
 
 
 def write(elements: Iterable[Element]) -> Iterator[Item]:
-    """The items that say the same as elements: two for an adjust that lengthens, none for one that moves nothing.
+    """The items that say the same as elements: two for an adjust that lengthens, none for one without effect.
 
     >>> list(write([Insert({"p": 1}, 1, 5), Adjust({"p": 1}, 1, 5, 9)]))[1:]
     [Retraction(payload={'p': 1}, start=1, end=5, new_end=1), Insert(payload={'p': 1}, start=1, end=9)]
@@ -114,7 +115,11 @@ def _half_frozen(adjust: Adjust, frontier: int) -> DialectError:
 
 _FORM = RecordForm(
     "kind",
-    {"insert": ("payload", "start", "end"), "retraction": ("payload", "start", "end", "new_end"), "cti": ("time",)},
+    {
+        "insert": ("payload", "start", "end"),
+        "retraction": ("payload", "start", "end", "new_end"),
+        "cti": ("time",),
+    },
 )
 _ITEMS: dict[str, type[Item]] = {"insert": Insert, "retraction": Retraction, "cti": Cti}
 _KINDS = {item: kind for kind, item in _ITEMS.items()}

@@ -1,8 +1,8 @@
 """How far the counts of external CTIs have been met.
 
-Each arrival has a sync time; each external CTI says how many arrivals have theirs in an interval. Both come in
-any order. Everything before the cover has arrived: the cover moves from the origin through intervals that touch
-each other and have received what they count.
+Each arrival has a sync time; each external CTI says how many arrivals have theirs in an interval. Both come
+in any order. Everything before the cover has arrived: the cover moves from the origin through intervals that
+touch each other and have received what they count.
 """
 
 from bisect import bisect_left, bisect_right, insort

@@ -1,14 +1,13 @@
 """CEDR streams whose progress is counted: external CTIs (CE 3 and 4.6, as corrected in our errata).
 
-Inserts and retractions are those of `cedr`. ``X[a, b)#k`` says that k of them have sync times in ``[a, b)``. All
-may arrive in any order: a retraction is held until the event it retracts is there, and a stable follows once
-the intervals from the origin up to it are complete and no held retraction could still reach behind it.
+Inserts and retractions are those of `cedr`. ``X[a, b)#k`` says that k of them have sync times in ``[a, b)``.
+All may arrive in any order: a retraction is held until the event it retracts is there, and a stable follows
+once the intervals from the origin up to it are complete and no held retraction could still reach behind it.
 """
 
 from bisect import bisect_left, insort
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from anabranch.model.dialects import cedr
@@ -16,12 +15,13 @@ from anabranch.model.dialects.alive import Alive, Lifetime
 from anabranch.model.dialects.cedr import Cti, Retraction, sync
 from anabranch.model.dialects.coverage import Coverage
 from anabranch.model.dialects.error import DialectError
+from anabranch.model.dialects.held_retractions import HeldRetractions
 from anabranch.model.dialects.item_checks import check_ticks
 from anabranch.model.dialects.payload_key import PayloadKey, payload_key
 from anabranch.model.dialects.record_form import Record, RecordForm
 from anabranch.model.elements import Adjust, Element, Insert, Stable
 from anabranch.model.notation import lifetime_text
-from anabranch.model.time import BEGINNING, FOREVER, tick_text
+from anabranch.model.time import BEGINNING, tick_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,9 @@ class ExternalCti:
     count: int
 
     def __post_init__(self) -> None:
-        check_ticks(self, "an external CTI", "start", "end", "count")
+        check_ticks(self, "an external CTI", "start", "end")
+        if type(self.count) is not int:
+            raise TypeError(f"the count of an external CTI is an int, not {self.count!r}")
         if self.start >= self.end or self.count < 0:
             raise DialectError(
                 f"X{lifetime_text(self.start, self.end)}#{self.count} counts nothing that can arrive",
@@ -43,39 +45,6 @@ class ExternalCti:
 
 
 Item: TypeAlias = Insert | Retraction | ExternalCti
-
-
-@dataclass(slots=True)
-class _Held:
-    """Retractions that wait for the event they retract."""
-
-    _waiting: dict[tuple[PayloadKey, Lifetime], deque[Retraction]] = field(default_factory=dict)
-    _new_ends: list[int] = field(default_factory=list)
-    """In order."""
-
-    def __iter__(self) -> Iterator[Retraction]:
-        for retractions in self._waiting.values():
-            yield from retractions
-
-    @property
-    def earliest(self) -> int:
-        """The earliest time that one of them could still change."""
-        return self._new_ends[0] if self._new_ends else FOREVER
-
-    def add(self, key: PayloadKey, retraction: Retraction) -> None:
-        self._waiting.setdefault((key, (retraction.start, retraction.end)), deque()).append(retraction)
-        insort(self._new_ends, retraction.new_end)
-
-    def take(self, key: PayloadKey, lifetime: Lifetime) -> Retraction | None:
-        """A retraction that waits for this event, if there is one; the first that came."""
-        waiting = self._waiting.get((key, lifetime))
-        if waiting is None:
-            return None
-        retraction = waiting.popleft()
-        if not waiting:
-            del self._waiting[key, lifetime]
-        del self._new_ends[bisect_left(self._new_ends, retraction.new_end)]
-        return retraction
 
 
 def read(
@@ -89,7 +58,7 @@ def read(
     >>> list(read([Retraction(p, 0, 9, 4), ExternalCti(0, 5, 2), Insert(p, 0, 9)]))[1:]
     [Adjust(payload={'p': 1}, start=0, old_end=9, end=4), Stable(time=5)]
     """
-    coverage, alive, held, frontier = Coverage(origin), Alive(), _Held(), origin
+    coverage, alive, held, frontier = Coverage(origin), Alive(), HeldRetractions(), origin
     for item in items:
         match item:
             case Insert(payload, start, end):
@@ -113,11 +82,11 @@ def read(
             yield Stable(final)
     for retraction in held:
         if unmatched is None:
-            raise _unmatched(retraction, len(list(held)))
+            raise _unmatched(retraction, len(held))
         unmatched(retraction)
 
 
-def _released(alive: Alive, held: _Held, key: PayloadKey, lifetime: Lifetime) -> Iterator[Adjust]:
+def _released(alive: Alive, held: HeldRetractions, key: PayloadKey, lifetime: Lifetime) -> Iterator[Adjust]:
     """What waited for an event that is there now, then what waited for that, along the chain."""
     while retraction := held.take(key, lifetime):
         alive.move(key, lifetime, retraction.new_end)
@@ -130,7 +99,7 @@ def write(elements: Iterable[Element], *, origin: int = 0) -> Iterator[Item]:
 
     Memory: one time per item written with a sync time at or after the last stable.
     """
-    counted, frontier = origin, BEGINNING
+    frontier = BEGINNING
     syncs: list[int] = []
     for item in cedr.write(elements):
         match item:
@@ -138,25 +107,26 @@ def write(elements: Iterable[Element], *, origin: int = 0) -> Iterator[Item]:
                 if time <= frontier:
                     continue
                 if time <= origin:
-                    raise _before_origin(f"stable({tick_text(time)}) lies at or before", origin)
+                    raise _uncounted(f"stable({tick_text(time)}) lies at or before", origin)
                 count = bisect_left(syncs, time)
                 del syncs[:count]
-                yield ExternalCti(counted, time, count)
-                counted = frontier = time
+                yield ExternalCti(max(origin, frontier), time, count)
+                frontier = time
             case Insert() | Retraction():
-                if sync(item) < counted:
-                    raise _before_origin(f"an item has the sync time {tick_text(sync(item))}, before", counted)
+                if sync(item) < max(origin, frontier):
+                    what = f"an item has the sync time {tick_text(sync(item))}, before"
+                    raise _uncounted(what, max(origin, frontier))
                 insort(syncs, sync(item))
                 yield item
             case _:
                 assert_never(item)
 
 
-def _before_origin(what: str, counted: int) -> DialectError:
+def _uncounted(what: str, counted_from: int) -> DialectError:
     return DialectError(
-        f"{what} {tick_text(counted)}, where counting begins",
-        "external CTIs count what has its sync time in an interval, and no interval reaches that far back",
-        "Pass an origin before the earliest time, to the writer and to the reader, and write valid streams only.",
+        f"{what} {tick_text(counted_from)}, from where on items are counted",
+        "no later interval reaches that far back, so no count could promise it",
+        "Pass an origin before the earliest time to the writer and to the reader, and write valid streams.",
     )
 
 

@@ -123,8 +123,7 @@ def _named(alive: Alive, item: Modify) -> Lifetime:
     raise DialectError(
         f"{text} names {len(named)} events, {lifetimes}",
         "m does not say an old end, so payload and start must be a key of what can still change",
-        "Give the payload a column that tells the events apart, or use a dialect whose changes name the old end "
-        "(our own elements, cedr).",
+        "Give the payload a column that tells the events apart, or write cedr: its changes say the old end.",
     )
 
 

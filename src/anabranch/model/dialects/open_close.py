@@ -1,4 +1,4 @@
-"""Open and close: the elements of example 3 of LM; also I-streams and D-streams, positive and negative tuples.
+"""Open and close: the elements of example 3 of LM, also I- and D-streams, positive and negative tuples.
 
 ``open(p, start)`` adds an event without an end. ``close(p, end)`` gives an end to the event of p that has the
 greatest start at or before it: a later close revises an earlier one, a close at the start removes the event,
@@ -77,7 +77,7 @@ def read(items: Iterable[Item]) -> Iterator[Element]:
 
 
 def write(elements: Iterable[Element]) -> Iterator[Item]:
-    """The items that say the same as elements: open and close for an insert that ends, close for an adjust."""
+    """The items that say the same as elements: open, and close where there is an end; close for an adjust."""
     alive = Alive()
     for element in elements:
         match element:
@@ -137,15 +137,15 @@ def _check_after(lifetimes: list[Lifetime], payload: Payload, lifetime: Lifetime
         f"close({dict(payload)}, {tick_text(end)}) for the event {lifetime_text(*lifetime)} "
         f"would be read as the end of {lifetime_text(*lifetimes[place])}",
         "a close ends the event with the greatest start at or before it",
-        "Close the earlier event before the next one is opened, or use a dialect whose changes name the start.",
+        "Close the earlier event before the next one opens, or write cedr, whose changes say the lifetime.",
     )
 
 
 def _overlap(payload: Payload, lifetime: Lifetime, other: Lifetime) -> DialectError:
     return DialectError(
-        f"{dict(payload)} would be active twice, during {lifetime_text(*lifetime)} and {lifetime_text(*other)}",
+        f"{dict(payload)} would be active twice, {lifetime_text(*lifetime)} and {lifetime_text(*other)}",
         "open and close do not say which event of a payload they mean, so only one may be active at a time",
-        "Give the payload a column that tells the events apart, or use a dialect whose changes name the start.",
+        "Give the payload a column that tells the events apart, or write cedr: its changes say lifetimes.",
     )
 
 

@@ -2,12 +2,13 @@
 
 The rules are those of `anabranch.model.identity`, on Python values: a column that is None is a column that is
 not there; whole numbers in the range of int64 are equal by value whatever their type, but a boolean is no
-number; every NaN is one value; a fraction is a float or a decimal and those two differ; lists are equal element
-by element, mappings like payloads.
+number; every NaN is one value; a fraction is a float or a decimal and those two differ; lists are equal
+element by element, mappings like payloads.
 """
 
 from collections.abc import Hashable, Mapping
 from decimal import Decimal
+from math import isnan
 from typing import Any, TypeAlias
 
 from anabranch.model.elements import Payload
@@ -49,7 +50,7 @@ def _value_key(value: Any) -> Hashable:
 
 def _number_key(number: float | Decimal) -> Hashable:
     kind = float if isinstance(number, float) else Decimal
-    if number != number:
+    if isnan(number):
         return (float, None)
     if BEGINNING <= number <= FOREVER and number == int(number):
         return int(number)

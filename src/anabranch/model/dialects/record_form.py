@@ -15,7 +15,7 @@ Record: TypeAlias = dict[str, Any]
 
 _Columns = dict[str, Any]
 _Tick = Annotated[int, msgspec.Meta(ge=BEGINNING, le=FOREVER)]
-_Count = Annotated[int, msgspec.Meta(ge=0)]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=FOREVER)]
 _ENDS = {"end", "new_end", "time"}
 _TYPES: dict[str, Any] = {
     **dict.fromkeys(_ENDS, _Tick | None),
@@ -28,7 +28,7 @@ _TYPES: dict[str, Any] = {
 
 
 class RecordForm:
-    """The kinds of record a dialect has, each with its fields; a field whose name ends in ``?`` may be missing.
+    """The kinds of record a dialect has, each with its fields; one whose name ends in ``?`` may be missing.
 
     >>> form = RecordForm("kind", {"open": ("payload", "start"), "stable": ("time",)})
     >>> form.parse({"kind": "stable", "time": None}) == ("stable", {"time": FOREVER})
