@@ -1,6 +1,5 @@
 """What `./run` promises a newcomer, with every outside tool replaced by a script that the test writes."""
 
-import fcntl
 import os
 import shutil
 import stat
@@ -13,7 +12,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 BASH = shutil.which("bash") or "/bin/bash"
 PLAIN_TOOLS = (
-    "awk basename bash cat cksum cut dirname env flock grep id ln mkdir mv readlink rm sed touch".split()
+    *("awk", "basename", "bash", "cat", "chmod", "cksum", "cut", "dirname", "env", "flock", "grep"),
+    *("id", "ln", "mkdir", "mv", "readlink", "rm", "sed"),
 )
 
 # Makes what the real uv would make, so that a second run can find it.
@@ -54,7 +54,7 @@ class Machine:
         self.bin.mkdir()
         for name in ("run", "pyproject.toml", "requirements.lock"):
             shutil.copy(ROOT / name, self.project / name)
-        for name in (*PLAIN_TOOLS, "chmod"):
+        for name in PLAIN_TOOLS:
             (self.bin / name).symlink_to(shutil.which(name) or f"/usr/bin/{name}")
         self.add("df", PLENTY_OF_SPACE)
 
@@ -67,12 +67,16 @@ class Machine:
         script.chmod(0o755)
         return script
 
+    def start(self, *args: str, cwd: Path | None = None) -> subprocess.Popen[str]:
+        command = [self.project / "run", *args]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, cwd=cwd, env=self.env, stdout=pipe, stderr=pipe, text=True)
+
     def run(self, *args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         self.calls.write_text("")
-        command = [self.project / "run", *args]
-        return subprocess.run(
-            command, cwd=cwd, env=self.env, capture_output=True, text=True, timeout=30, check=False
-        )
+        with self.start(*args, cwd=cwd) as process:
+            out, err = process.communicate(timeout=30)
+        return subprocess.CompletedProcess(args, process.returncode, out, err)
 
     def called(self, tool: str) -> list[str]:
         return [line for line in self.calls.read_text().splitlines() if line.startswith(f"{tool} ")]
@@ -213,7 +217,7 @@ def test_root_gets_the_java_that_apt_has(ready):
     done = ready.run("demo")
     assert done.returncode == 0
     assert [line.split()[-1] for line in ready.called("apt-get")] == ["update", "openjdk-21-jre-headless"]
-    assert "Spark" not in done.stderr
+    assert "the Spark parts need" not in done.stderr
 
 
 def test_set_up_talks_on_stderr_and_the_demo_runs_where_the_caller_stands(ready):
@@ -272,11 +276,8 @@ def test_a_python_that_went_away_is_set_up_again(ready):
     ],
 )
 def test_a_failed_install_is_told_in_the_words_of_uv_and_mended_by_the_next_run(ready, words, meaning):
-    trace = "Traceback (most recent call last):"
-    ready.add(
-        "uv",
-        f'[ "$2" != sync ] || {{ printf "{trace}\\nerror: at it\\n  cause: {words}\\n"; exit 2; }}\n{UV}',
-    )
+    output = f"Traceback (most recent call last):\nerror: at it\n  cause: {words}"
+    ready.add("uv", f"[ \"$2\" != sync ] || {{ echo '{output}'; exit 2; }}\n{UV}")
     done = ready.run("demo")
     assert done.returncode == 1
     assert done.stdout == ""
@@ -310,20 +311,18 @@ def test_an_interrupt_ends_with_130_and_leaves_no_stamp(ready):
     assert not ready.stamped
 
 
-def test_a_second_run_waits_for_the_set_up_of_the_first(ready):
-    (ready.project / ".tools").mkdir()
-    with (ready.project / ".tools/lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        command = [ready.project / "run", "demo"]
-        with subprocess.Popen(
-            command, env=ready.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as second:
+def test_a_run_waits_for_the_set_up_of_another_and_does_not_repeat_it(ready):
+    gate = ready.place / "gate"
+    os.mkfifo(gate)
+    ready.add("uv", f'[ "$2" != sync ] || ! mkdir "{ready.place}/first" || read -r <"{gate}" || true\n{UV}')
+    with ready.start("demo") as first:
+        with gate.open("w"):  # opens once the first run is installing, and holds it there
+            second = ready.start("demo")
             assert second.stderr
             assert "waiting for another ./run" in second.stderr.readline()
-            assert not ready.calls.exists()
-            fcntl.flock(lock, fcntl.LOCK_UN)
-            out, _ = second.communicate(timeout=30)
-    assert out.startswith("anabranch demo")
+        outputs = [run.communicate(timeout=30)[0] for run in (first, second)]
+    assert all(output.startswith("anabranch demo") for output in outputs)
+    assert len([call for call in ready.called("uv") if "pip sync" in call]) == 1
 
 
 @pytest.mark.parametrize("free_kb", [0, 1_000_000])
@@ -350,9 +349,7 @@ def test_checks_run_in_order_and_stop_at_the_first_failure(ready):
     done = ready.run("test", "tests/model")
     assert done.returncode == 3
     assert ready.calls.read_text().split("\n") == ["ruff check", "ruff format --check", "mypy ", ""]
-    assert done.stderr.endswith(
-        "run: .venv/bin/mypy failed (exit 3), and the run stops at the first failure\n"
-    )
+    assert done.stderr.splitlines()[-1].startswith("run: .venv/bin/mypy failed (exit 3)")
 
     ready.add("a project/.venv/bin/mypy", "")
     assert ready.run("test", "tests/model").returncode == 0
@@ -377,18 +374,10 @@ def test_an_unknown_benchmark_is_named_and_nothing_is_set_up(ready):
 def test_the_lock_covers_every_group_with_hashes(ready):
     assert ready.run("lock", "--upgrade").returncode == 0
     (call,) = [call for call in ready.called("uv") if "compile" in call]
-    for option in (
-        "--generate-hashes",
-        "--universal",
-        "--all-extras",
-        "--group dev",
-        "--group bench",
-        "--upgrade",
-    ):
+    for option in ("--generate-hashes", "--all-extras", "--group dev", "--group bench", "--upgrade"):
         assert option in call
 
 
-def test_no_package_registry_is_named_in_the_scripts():
+def test_the_scripts_name_no_address():
     for script in ("run", ".ci/run"):
         assert "://" not in (ROOT / script).read_text()
-        assert os.access(ROOT / script, os.X_OK)

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from anabranch.connectors.formats import STANDARD, Format, format_of
 from anabranch.model import json_lines, notation
 from anabranch.model.arrow import batches as arrow_batches
-from anabranch.model.batch import Batch
+from anabranch.model.batch import Batch, SchemaError
 from anabranch.model.dialects import DIALECTS
 from anabranch.model.elements import Element, Tagged
 from anabranch.model.time import BEGINNING
@@ -26,6 +26,10 @@ from anabranch.model.validity import Policy, Raise, Rule, Violation
 
 ROWS = 65_536
 """Elements per batch."""
+
+
+class UnreadableError(ValueError):
+    """A file is not what its format says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +49,19 @@ class Source:
         self, *, policy: Policy | None = None, progress: Callable[[float], object] | None = None
     ) -> Iterator[Batch]:
         """The stream; ``progress`` is told from time to time how much has been read, from 0 to 1."""
-        match self.format:
-            case Format.PARQUET:
-                return _parquet(self.path, progress)
-            case Format.ARROW:
-                return _arrow(self.path, progress)
-            case Format.JSON_LINES | Format.NOTATION:
-                return self._from_lines(policy or Raise(), progress)
+        try:
+            match self.format:
+                case Format.PARQUET:
+                    yield from _parquet(self.path, progress)
+                case Format.ARROW:
+                    yield from _arrow(self.path, progress)
+                case Format.JSON_LINES | Format.NOTATION:
+                    yield from self._from_lines(policy or Raise(), progress)
+        except pa.ArrowException as reason:
+            raise UnreadableError(f"{self.path} cannot be read as {self.format.value}: {reason}") from None
+        except SchemaError as error:
+            error.add_note(f"In {self.path}.")
+            raise
 
     def _from_lines(self, policy: Policy, progress: Callable[[float], object] | None) -> Iterator[Batch]:
         if self.dialect is not None:
@@ -110,9 +120,9 @@ def _opened(path: str) -> Iterator[tuple[IO[bytes], int]]:
 
 
 def _parquet(path: str, progress: Callable[[float], object] | None) -> Iterator[Batch]:
-    file = pq.ParquetFile(
-        sys.stdin.buffer.read() if path == STANDARD else path, read_dictionary=["kind", "input"]
-    )
+    place = pa.BufferReader(sys.stdin.buffer.read()) if path == STANDARD else path
+    names = [name for name in ("kind", "input") if name in pq.read_schema(place).names]
+    file = pq.ParquetFile(place, read_dictionary=names)
     yield from _counted(file.iter_batches(batch_size=ROWS), file.metadata.num_rows, progress)
 
 

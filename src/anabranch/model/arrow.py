@@ -37,13 +37,15 @@ def batches(data: Any) -> Iterator[Batch]:
     if hasattr(data, "__arrow_c_stream__"):
         reader = pa.RecordBatchReader.from_stream(data)
     elif hasattr(data, "__arrow_c_array__"):
-        reader = [pa.record_batch(data)]
+        rows = pa.record_batch(data)
+        reader = pa.RecordBatchReader.from_batches(rows.schema, [rows])
     else:
         raise SchemaError(f"a {type(data).__name__} is not Arrow data: it has no __arrow_c_stream__")
     empty = True
     for part in reader:
-        empty = False
-        yield _from_record_batch(part)
+        if part.num_rows:  # Arrow 26 cannot concatenate every empty part that it reads from a C stream
+            empty = False
+            yield _from_record_batch(part)
     if empty:
         yield _from_record_batch(pa.RecordBatch.from_pylist([], schema=reader.schema))
 
@@ -181,7 +183,32 @@ def _payload_columns(rows: pa.RecordBatch) -> pa.RecordBatch:
         nested = rows.column("payload")
         if not nested.type.num_fields:
             return rows_without_columns(rows.num_rows)
-        return pa.RecordBatch.from_arrays(nested.flatten(), schema=pa.schema(list(nested.type)))
+        return _without_views(nested.flatten(), list(nested.type))
     if not names:
         return rows_without_columns(rows.num_rows)
-    return rows.select(names)
+    rows = rows.select(names)
+    return _without_views(rows.columns, list(rows.schema))
+
+
+def _without_views(columns: list[Any], fields: list[Any]) -> pa.RecordBatch:
+    """The columns with views of text and bytes made plain: Arrow 26 does not take rows of views."""
+    kinds = [_plain(field.type) for field in fields]
+    plain = [c if kind == c.type else c.cast(kind) for c, kind in zip(columns, kinds, strict=True)]
+    schema = pa.schema([field.with_type(kind) for field, kind in zip(fields, kinds, strict=True)])
+    return pa.RecordBatch.from_arrays(plain, schema=schema)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_plain(kind.key_type), _plain(kind.item_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_plain(kind.value_type), kind.list_size)
+    if pa.types.is_list(kind):
+        return pa.list_(_plain(kind.value_type))
+    return pa.large_list(_plain(kind.value_type)) if pa.types.is_large_list(kind) else kind

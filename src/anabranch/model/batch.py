@@ -261,7 +261,7 @@ def _payload_rows(elements: list[Element | Control], schema: pa.Schema | None) -
             kind = None if schema is None else schema.field(name).type
             columns.append(pa.array([row.get(name) for row in rows], kind))
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as reason:
-            error = SchemaError(f"payload column {name!r} holds values of no one type: {reason}")
+            error = SchemaError(f"no one Arrow type holds all of payload column {name!r}: {reason}")
             error.add_note("One column has one type in every element; give the odd ones another column.")
             raise error from None
     return pa.RecordBatch.from_arrays(columns, names=names)

@@ -1,0 +1,64 @@
+"""The arguments that several commands take, so that each means the same everywhere."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from anabranch.connectors.reading import Source
+    from anabranch.model.validity import Policy
+
+FORMATS = ("jsonl", "text", "parquet", "arrow")
+DIALECTS = ("modify", "open-close", "cedr", "external-cti", "change-rows")
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """How the files that are read are written."""
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        help="format of the files; their endings tell it otherwise ('-' is jsonl)",
+    )
+    parser.add_argument(
+        "--dialect", choices=DIALECTS, help="dialect of the lines, where they are not our own elements"
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """The same answer for programs."""
+    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
+
+
+def add_policy(parser: argparse.ArgumentParser) -> None:
+    """What is done with elements that break a rule."""
+    parser.add_argument(
+        "--on-violation",
+        choices=("raise", "drop"),
+        default="raise",
+        help="stop at the first invalid element (raise), or leave invalid ones out (drop); default raise",
+    )
+    add_quarantine(parser)
+
+
+def add_quarantine(parser: argparse.ArgumentParser) -> None:
+    """Where invalid elements can be read afterwards."""
+    parser.add_argument(
+        "--quarantine", metavar="FILE", help="leave invalid elements out and write them here, with reasons"
+    )
+
+
+def policy_of(options: argparse.Namespace) -> Policy:
+    """The policy that was asked for."""
+    from anabranch.model.validity import Drop, Quarantine, Raise
+
+    if options.quarantine:
+        return Quarantine()
+    return Drop() if options.on_violation == "drop" else Raise()
+
+
+def source_of(options: argparse.Namespace, path: str) -> Source:
+    """A file that is read, in the format that was given or that its name tells."""
+    from anabranch.connectors.reading import Source
+
+    return Source.named(path, options.format, options.dialect)

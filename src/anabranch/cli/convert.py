@@ -1,0 +1,69 @@
+"""Convert a stream between formats and dialects.
+
+Formats: jsonl, text (the notation), parquet, arrow. Dialects of lines: modify (a/m/f), open-close, cedr,
+external-cti, change-rows. What a dialect cannot express is an error that says so; nothing is left out.
+
+examples:
+  anabranch convert feed.jsonl feed.parquet
+  anabranch convert feed.parquet - --to text
+  anabranch convert trades.jsonl trades.txt --from-dialect change-rows
+  anabranch convert both.jsonl east.jsonl --input east
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from anabranch.cli.arguments import DIALECTS, FORMATS
+
+if TYPE_CHECKING:
+    from anabranch.model.batch import Batch
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``convert``."""
+    parser.add_argument("source", metavar="IN", help="a recorded stream, or - for standard input")
+    parser.add_argument("target", metavar="OUT", help="the file to write, or - for standard output")
+    parser.add_argument("--from", dest="from_format", choices=FORMATS, help="format of IN")
+    parser.add_argument("--to", dest="to_format", choices=FORMATS, help="format of OUT")
+    parser.add_argument("--from-dialect", choices=DIALECTS, help="dialect of IN's lines")
+    parser.add_argument("--to-dialect", choices=DIALECTS, help="dialect of OUT's lines")
+    parser.add_argument("--input", metavar="NAME", help="only what this input said, without its name")
+    parser.add_argument("--text", action="store_true", help="write values that JSON has no type for as text")
+    parser.add_argument("--json", action="store_true", help="print what was done as JSON, on standard error")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the stream anew."""
+    import json
+
+    from anabranch.cli.progress import progress
+    from anabranch.connectors.reading import Source
+    from anabranch.connectors.writing import Target
+
+    source = Source.named(options.source, options.from_format, options.from_dialect)
+    target = Target.named(options.target, options.to_format, options.to_dialect, as_text=options.text)
+    with progress(f"converting {options.source}") as done:
+        batches = source.batches(progress=done)
+        count = target.write(_only(batches, options.input) if options.input else batches)
+    if options.json:
+        print(json.dumps({"elements": count, "target": options.target}), file=sys.stderr)
+    else:
+        print(f"{options.target}: {count} elements", file=sys.stderr)
+    return 0
+
+
+def _only(batches: Iterator[Batch], name: str) -> Iterator[Batch]:
+    from dataclasses import replace
+
+    found: set[str] = set()
+    for batch in batches:
+        found |= set(batch.inputs)
+        part = batch.split().get(name)
+        if part is not None:
+            yield replace(part.take(part.kind < 3), input=None, inputs=())
+    if name not in found:
+        raise ValueError(f"no input is called {name!r}; there are {', '.join(sorted(found)) or 'none'}")

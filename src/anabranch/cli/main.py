@@ -1,0 +1,77 @@
+"""The command ``anabranch``: finds the sub-command, runs it, and turns what went wrong into a message."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from anabranch.cli import check, convert, demo, diff, generate, show
+
+COMMANDS = {
+    "show": show,
+    "check": check,
+    "diff": diff,
+    "convert": convert,
+    "generate": generate,
+    "demo": demo,
+}
+
+MISUSE = 2
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.run(options)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; keep the interpreter from complaining as it closes it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (OSError, ValueError, TypeError, OverflowError) as error:
+        print(_message(error), file=sys.stderr)
+        return MISUSE
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    else:
+        what = str(error)
+    return "\n".join([f"anabranch: {what}", *(f"  {note}" for note in getattr(error, "__notes__", []))])
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="anabranch",
+        description="Many unreliable physical streams, one correct logical stream.",
+        epilog="examples:\n"
+        "  anabranch demo                        two copies of one stream, and what both mean\n"
+        "  anabranch show feed.jsonl             the relation a recorded stream denotes\n"
+        "  anabranch check a.jsonl b.parquet     are they valid, and can they be one stream?\n"
+        "  anabranch diff a.jsonl b.jsonl        do they mean the same?\n"
+        "\nanabranch COMMAND --help says more about each.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"anabranch {version('anabranch')}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, module in COMMANDS.items():
+        summary, _, details = (module.__doc__ or "").partition("\n\n")
+        command = commands.add_parser(
+            name,
+            help=summary.rstrip("."),
+            description=summary,
+            epilog=details.strip("\n"),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.configure(command)
+        command.set_defaults(run=module.run)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

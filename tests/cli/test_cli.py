@@ -1,0 +1,284 @@
+"""The command line, as a person or a script meets it."""
+
+import json
+import subprocess
+import sys
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from anabranch.cli.main import COMMANDS, main
+from anabranch.connectors.writing import Target
+from anabranch.model.batch import Batch
+from anabranch.model.notation import parse
+from anabranch.testing.faults import interleave, late_join
+from anabranch.testing.presentations import replicas
+
+GOOD = "+ a [3, 9)\n| 5\n~ a [3, 9) -> [3, 7)\n+ b [5, inf)\n"
+BAD = "+ a [3, 9)\n| 5\n+ late [4, 9)\n~ gone [7, 9) -> [7, 8)\n+ b [5, 6)\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good.txt").write_text(GOOD)
+    (tmp_path / "bad.txt").write_text(BAD)
+    return tmp_path
+
+
+def stdin(monkeypatch, text: str) -> None:
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(text.encode())))
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys\nfrom anabranch.cli.main import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        "heavy = {'numpy', 'pyarrow', 'numba', 'pandas', 'pyspark', 'rich'} & set(sys.modules)\n"
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "examples:" in result.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_examples_and_a_json_answer(command, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main([command, "--help"])
+    assert stopped.value.code == 0
+    text = capsys.readouterr().out
+    assert "examples:" in text
+    assert f"anabranch {command}" in text
+    assert "--json" in text
+
+
+def test_show_prints_events_with_their_status_and_draws_them(folder, capsys):
+    assert main(["show", "good.txt"]) == 0
+    out = capsys.readouterr().out
+    assert "4 elements, 2 events, stable to 5" in out
+    assert "half frozen" in out
+    assert "unfrozen" in out
+    assert "█" in out
+    assert "▶" in out
+
+
+def test_show_at_a_prefix_shows_what_that_prefix_denotes(folder, capsys):
+    assert main(["show", "good.txt", "--at", "1", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["events"] == [
+        {"payload": {"value": "a"}, "start": 3, "end": 9, "count": 1, "freeze": "unfrozen"}
+    ]
+    assert answer["frontier"] is None
+
+
+def test_show_history_lists_every_version(folder, capsys):
+    assert main(["show", "good.txt", "--history", "--json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["end"], row["arrived"], row["replaced"]) for row in rows] == [
+        (9, 1, 3),
+        (7, 3, None),
+        (None, 4, None),
+    ]
+
+
+def test_standard_input_is_json_lines(folder, capsys, monkeypatch):
+    stdin(monkeypatch, '{"kind":"insert","start":3,"end":null,"payload":{"id":9007199254740993}}\n')
+    assert main(["show", "-", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["events"][0]["payload"] == {"id": 9007199254740993}
+
+
+def test_check_is_silent_about_good_streams_and_names_what_is_wrong_in_bad_ones(folder, capsys):
+    assert main(["check", "good.txt"]) == 0
+    assert "all valid" in capsys.readouterr().out
+    assert main(["check", "bad.txt"]) == 1
+    out = capsys.readouterr().out
+    assert "2 of them invalid" in out
+    assert "element 3 breaks insert-behind-stable" in out
+    assert "element 4 breaks no-such-event" in out
+
+
+def test_check_as_json_has_codes_positions_and_ways_out(folder, capsys):
+    assert main(["check", "bad.txt", "--json", "--properties"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert not answer["valid"]
+    (file,) = answer["files"]
+    assert [(v["code"], v["position"]) for v in file["violations"]] == [
+        ("insert-behind-stable", 3),
+        ("no-such-event", 4),
+    ]
+    assert all(v["way_out"] for v in file["violations"])
+
+
+def test_quarantined_elements_can_be_read_and_good_ones_are_unaffected(folder, capsys):
+    assert main(["show", "bad.txt", "--quarantine", "aside.jsonl", "--json"]) == 0
+    events = json.loads(capsys.readouterr().out)["events"]
+    assert [event["payload"]["value"] for event in events] == ["a", "b"]
+    aside = [json.loads(line) for line in Path("aside.jsonl").read_text().splitlines()]
+    assert [row["element"] for row in aside] == ["+ late [4, 9)", "~ gone [7, 9) -> [7, 8)"]
+
+
+def test_malformed_lines_are_found_by_check_and_stop_the_others(folder, capsys):
+    Path("broken.jsonl").write_text(
+        '{"kind":"stable","time":1}\n{"kind":"insert","start":3,"end":9,"payload":{},"extra":1}\nnonsense\n'
+    )
+    assert main(["check", "broken.jsonl"]) == 1
+    out = capsys.readouterr().out
+    assert "`extra`" in out
+    assert "element 2 breaks malformed" in out
+    assert "element 3 breaks malformed" in out
+    assert main(["show", "broken.jsonl"]) == 2
+    assert "extra" in capsys.readouterr().err
+    assert main(["show", "broken.jsonl", "--on-violation", "drop"]) == 0
+
+
+def test_diff_says_same_or_where_they_part(folder, capsys):
+    Path("same.txt").write_text("+ b [5, ∞)\n+ a [3, 7)\n")
+    Path("other.txt").write_text("+ a [3, 9)\n+ b [5, ∞)\n| ∞\n")
+    assert main(["diff", "good.txt", "same.txt"]) == 0
+    assert "same" in capsys.readouterr().out
+    assert main(["diff", "good.txt", "other.txt"]) == 1
+    out = capsys.readouterr().out
+    assert "a [3, 7)" in out
+    assert "1 times in good.txt, 0 times in other.txt" in out
+    assert "since element 3" in out
+    assert "may still change" in out
+    assert main(["diff", "good.txt", "other.txt", "--json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["first"] | {"since_element": 3, "more_on": "left"} == answer["first"]
+    assert answer["final"] is False
+
+
+def test_a_difference_that_stables_exclude_is_final(folder, capsys):
+    Path("one.txt").write_text("+ a [0, 1)\n| 5\n")
+    Path("two.txt").write_text("+ a [0, 2)\n| 5\n")
+    assert main(["diff", "one.txt", "two.txt"]) == 1
+    assert "this is final" in capsys.readouterr().out
+
+
+def test_several_files_are_checked_for_mutual_consistency(folder, capsys):
+    Path("one.txt").write_text("+ a [0, 1)\n| 5\n")
+    Path("two.txt").write_text("+ a [0, 2)\n| 5\n")
+    assert main(["check", "one.txt", "two.txt"]) == 1
+    assert "not consistent" in capsys.readouterr().out
+    Path("two.txt").write_text("+ a [0, 1)\n+ b [7, 8)\n| 6\n")
+    assert main(["check", "one.txt", "two.txt"]) == 0
+    assert "they can be one stream" in capsys.readouterr().out
+
+
+def test_an_output_is_checked_for_compatibility(folder, capsys):
+    Path("in.txt").write_text("+ a [0, 9)\n| 5\n")
+    Path("out.txt").write_text("+ b [1, 2)\n| 5\n")
+    assert main(["check", "in.txt", "--output", "out.txt"]) == 1
+    assert "C3" in capsys.readouterr().out
+    Path("out.txt").write_text("+ a [0, inf)\n| 5\n")
+    assert main(["check", "in.txt", "--output", "out.txt"]) == 0
+
+
+def test_one_file_may_record_several_inputs(folder, capsys):
+    random = Random(5)
+    events, (stream,) = replicas(random, 1)
+    both = interleave({"east": stream, "west": late_join(events, random, guarantee=4)}, random)
+    Target.named("both.jsonl").write([Batch.of(both)])
+    assert main(["check", "both.jsonl"]) == 0
+    capsys.readouterr()
+    assert main(["show", "both.jsonl", "--json"]) == 0
+    shown = [json.loads(line)["input"] for line in capsys.readouterr().out.splitlines()]
+    assert sorted(shown) == ["east", "west"]
+    assert main(["convert", "both.jsonl", "east.parquet", "--input", "east"]) == 0
+    Target.named("reference.txt").write([Batch.of(stream)])
+    assert main(["diff", "east.parquet", "reference.txt"]) == 0
+    assert main(["convert", "both.jsonl", "north.jsonl", "--input", "north"]) == 2
+    assert "east" in capsys.readouterr().err
+    assert not Path("north.jsonl").exists()
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "txt", "parquet", "arrow"])
+def test_a_stream_survives_a_trip_through_every_format(folder, capsys, ending):
+    assert main(["convert", "good.txt", f"copy.{ending}"]) == 0
+    assert main(["convert", f"copy.{ending}", "back.txt"]) == 0
+    assert parse(Path("back.txt").read_text()) == parse(GOOD)
+    assert main(["diff", "good.txt", f"copy.{ending}"]) == 0
+
+
+@pytest.mark.parametrize("dialect", ["modify", "open-close", "cedr", "external-cti"])
+def test_a_stream_survives_a_trip_through_every_dialect(folder, capsys, dialect):
+    assert main(["convert", "good.txt", "there.jsonl", "--to-dialect", dialect]) == 0
+    assert main(["convert", "there.jsonl", "back.txt", "--from-dialect", dialect]) == 0
+    assert main(["diff", "good.txt", "back.txt"]) == 0
+
+
+def test_what_a_dialect_cannot_say_is_an_error_and_leaves_no_file(folder, capsys):
+    Path("twice.txt").write_text("+ a [0, 9)\n+ a [0, 9)\n")
+    assert main(["convert", "twice.txt", "out.jsonl", "--to-dialect", "open-close"]) == 2
+    assert "anabranch: " in capsys.readouterr().err
+    assert not Path("out.jsonl").exists()
+    assert list(folder.glob(".*")) == []
+
+
+def test_generate_writes_replicas_that_differ_and_mean_the_same(folder, capsys):
+    assert main(["generate", "feed.parquet", "--events", "500", "--replicas", "2", "--revisions", "0.2"]) == 0
+    assert Path("feed-0.parquet").read_bytes() != Path("feed-1.parquet").read_bytes()
+    assert main(["diff", "feed-0.parquet", "feed-1.parquet"]) == 0
+    assert main(["generate", "small.txt", "--case", "R3", "--events", "6", "--replicas", "2"]) == 0
+    assert main(["check", "small-0.txt", "small-1.txt"]) == 0
+
+
+def test_the_same_seed_generates_the_same_file(folder, capsys):
+    for name in ("one.jsonl", "two.jsonl"):
+        assert main(["generate", name, "--events", "50", "--seed", "3"]) == 0
+    assert Path("one.jsonl").read_bytes() == Path("two.jsonl").read_bytes()
+
+
+def test_the_demo_shows_two_streams_with_one_meaning(capsys):
+    assert main(["demo"]) == 0
+    out = capsys.readouterr().out
+    assert "east" in out
+    assert "they denote the same" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["show", "absent.jsonl"], ["absent.jsonl", "No such file"]),
+        (["show", "."], ["does not tell its format"]),
+        (["show", "feed.xyz"], [".xyz", ".jsonl"]),
+        (["show", "good.txt", "--at", "-3"], ["--at", "-3"]),
+        (["show", "broken.parquet"], ["broken.parquet"]),
+        (["show", "broken.arrow"], ["broken.arrow"]),
+        (["diff", "good.txt", "odd.jsonl"], ["column 'v'", "one type"]),
+        (["convert", "good.txt", "no/such/folder/out.jsonl"], ["No such file"]),
+        (["generate", "-", "--replicas", "2"], ["several replicas"]),
+        (["generate", "out.jsonl", "--disorder", "7"], ["disorder", "7"]),
+    ],
+)
+def test_misuse_and_bad_input_give_a_message_and_status_2(folder, capsys, arguments, words):
+    Path("broken.parquet").write_bytes(b"PAR1 but not really")
+    Path("broken.arrow").write_bytes(b"neither")
+    Path("odd.jsonl").write_text(
+        '{"kind":"insert","start":1,"end":2,"payload":{"v":1}}\n'
+        '{"kind":"insert","start":1,"end":2,"payload":{"v":"x"}}\n'
+    )
+    assert main(arguments) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("anabranch: ")
+    assert "Traceback" not in message
+    for word in words:
+        assert word in message
+
+
+def test_an_unknown_command_is_misuse(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["shwo"])
+    assert stopped.value.code == 2
+
+
+def test_a_closed_pipe_ends_the_command_quietly(folder):
+    Path("long.txt").write_text("".join(f"+ a [{i}, {i + 1})\n" for i in range(20_000)))
+    command = f"{sys.executable} -m anabranch.cli.main convert long.txt - | head -n 1"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert result.stdout.count("\n") == 1
+    assert "Traceback" not in result.stderr
+    assert "Broken" not in result.stderr
