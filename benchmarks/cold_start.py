@@ -1,6 +1,6 @@
 """How long a fresh process takes: help, the first relation of a small file, and Python alone beside them.
 
-    ./run bench cold_start
+./run bench cold_start
 """
 
 import statistics

@@ -129,14 +129,15 @@ def record_batches(draw: st.DrawFn, payloads: Sequence[Mapping[str, Any]]) -> pa
 def arrays_of(draw: st.DrawFn, values: Sequence[Any]) -> pa.Array:
     """The values as an array of some type that holds them all, in some layout."""
     kind = draw(_types(values))
-    array = pa.array([_fitted(value, kind) for value in values], kind)
+    fitted = [_fitted(value, kind) for value in values]
+    array = pa.array(fitted, kind)
     match draw(st.sampled_from(["plain", "part of a longer one", "dictionary"])):
         case "part of a longer one":
             longer = pa.concat_arrays([array, pa.nulls(1, kind), array, pa.nulls(1, kind)])
             return longer.slice(len(values) + 1, len(values))
         case "dictionary" if not pa.types.is_null(kind) and not pa.types.is_dictionary(kind):
             backwards = pa.array(range(len(values))[::-1], pa.int32())
-            return pa.DictionaryArray.from_arrays(backwards, array.take(backwards))
+            return pa.DictionaryArray.from_arrays(backwards, pa.array(fitted[::-1], kind))
         case _:
             return array
 

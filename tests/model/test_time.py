@@ -33,7 +33,9 @@ def test_the_ends_of_time_are_no_moments(end_of_time):
 
 
 def test_a_naive_datetime_is_refused_with_the_way_out():
-    with pytest.raises(ValueError, match=r"needs a time zone.*datetime\(2026, 1, 1, 0, 0\) has none") as caught:
+    with pytest.raises(
+        ValueError, match=r"needs a time zone.*datetime\(2026, 1, 1, 0, 0\) has none"
+    ) as caught:
         ticks(datetime(2026, 1, 1))
     assert "timezone.utc" in caught.value.__notes__[0]
 
@@ -60,7 +62,7 @@ def test_a_number_beyond_int64_is_refused_by_name(number):
     "wrong", [3.0, True, np.True_, np.float64(3), Decimal(3), "3", None, datetime(2026, 1, 1, tzinfo=UTC)]
 )
 def test_what_is_no_integer_is_refused_with_the_way_out(wrong):
-    with pytest.raises(TypeError, match="^a start is an int of ticks, not ") as caught:
+    with pytest.raises(TypeError, match=r"^a start is an int of ticks, not ") as caught:
         checked_tick(wrong, "a start")
     assert repr(wrong) in str(caught.value)
     assert "anabranch.ticks(moment)" in caught.value.__notes__[0]

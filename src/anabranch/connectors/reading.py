@@ -7,6 +7,7 @@ with its number and text, and the lines around it are read all the same.
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,9 +53,9 @@ class Source:
         try:
             match self.format:
                 case Format.PARQUET:
-                    yield from _parquet(self.path, progress)
+                    yield from _ahead(_parquet(self.path, progress))
                 case Format.ARROW:
-                    yield from _arrow(self.path, progress)
+                    yield from _ahead(_arrow(self.path, progress))
                 case Format.JSON_LINES | Format.NOTATION:
                     yield from self._from_lines(policy or Raise(), progress)
         except pa.ArrowException as reason:
@@ -119,11 +120,28 @@ def _opened(path: str) -> Iterator[tuple[IO[bytes], int]]:
         yield file, Path(path).stat().st_size
 
 
+def _ahead(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """The same batches, each read while the one before it is worked on (Arrow decodes outside the GIL)."""
+    with ThreadPoolExecutor(1) as reader:
+        step = reader.submit(next, batches, None)
+        while (batch := step.result()) is not None:
+            step = reader.submit(next, batches, None)
+            yield batch
+
+
 def _parquet(path: str, progress: Callable[[float], object] | None) -> Iterator[Batch]:
     place = pa.BufferReader(sys.stdin.buffer.read()) if path == STANDARD else path
     names = [name for name in ("kind", "input") if name in pq.read_schema(place).names]
     file = pq.ParquetFile(place, read_dictionary=names)
-    yield from _counted(file.iter_batches(batch_size=ROWS), file.metadata.num_rows, progress)
+    if not file.metadata.num_rows:
+        yield from arrow_batches(file.schema_arrow.empty_table())
+    # One iteration over all row groups would hold the bytes of every group it has passed.
+    parts = (
+        part
+        for group in range(file.num_row_groups)
+        for part in file.iter_batches(batch_size=ROWS, row_groups=[group])
+    )
+    yield from _counted(parts, file.metadata.num_rows, progress)
 
 
 def _arrow(path: str, progress: Callable[[float], object] | None) -> Iterator[Batch]:

@@ -6,8 +6,10 @@ of an attach. A batch of one element is legal; an empty one too. Batches share b
 they came from wherever types allow.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
 from enum import IntEnum
 from functools import cached_property
 from typing import Any
@@ -257,11 +259,46 @@ def _payload_rows(elements: list[Element | Control], schema: pa.Schema | None) -
         return rows_without_columns(len(rows))
     columns = []
     for name in names:
+        values = [row.get(name) for row in rows]
         try:
             kind = None if schema is None else schema.field(name).type
-            columns.append(pa.array([row.get(name) for row in rows], kind))
+            _check_one_sort(values)
+            columns.append(pa.array(values, kind))
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as reason:
             error = SchemaError(f"no one Arrow type holds all of payload column {name!r}: {reason}")
             error.add_note("One column has one type in every element; give the odd ones another column.")
             raise error from None
     return pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def _check_one_sort(values: list[Any]) -> None:
+    """Arrow would make 1.0 of True, bytes of text and timestamps of numbers where they meet in one column."""
+    types = set(map(type, values)) - {type(None)}
+    if len(types) <= 1 and types.isdisjoint((datetime, list, tuple, dict)):
+        return
+    there = [value for value in values if value is not None]
+    sorts = {_sort(value): value for value in there}
+    if len(sorts) > 1:
+        one, other, *_ = sorts.values()
+        raise pa.ArrowTypeError(f"{one!r} and {other!r} are values of different sorts")
+    if list in sorts:
+        _check_one_sort([item for value in there for item in value])
+    elif dict in sorts:
+        for name in dict.fromkeys(name for value in there for name in value):
+            _check_one_sort([value.get(name) for value in there])
+
+
+def _sort(value: Any) -> Any:
+    match value:
+        case bool():
+            return bool
+        case int() | float() | Decimal() | np.integer() | np.floating():
+            return float
+        case datetime():
+            return datetime, value.tzinfo is None
+        case list() | tuple() | np.ndarray():
+            return list
+        case Mapping():
+            return dict
+        case _:
+            return type(value)

@@ -131,13 +131,19 @@ class Relation:
         )
 
     def _keep_payloads(self, batch: Batch, created: NDArray[np.int32]) -> None:
-        """Keep the payload rows of this batch that events still refer to, and no others."""
+        """Keep the payload rows of this batch that events still refer to.
+
+        Where that is most of them, all are kept as they are: a copy costs more than the few that are garbage.
+        """
         table, first = self.table, self.payloads.next_place
         created = created[(table.copies[created] > 0) & (table.place[created] >= first)]
-        needed = np.zeros(len(batch), np.bool_)
-        needed[table.place[created] - first] = True
-        table.place[created] = first + np.cumsum(needed)[table.place[created] - first] - 1
-        self.payloads.add(batch.payload if needed.all() else take_rows(batch.payload, np.flatnonzero(needed)))
+        if 2 * len(created) > len(batch):
+            self.payloads.add(batch.payload)
+        else:
+            needed = np.zeros(len(batch), np.bool_)
+            needed[table.place[created] - first] = True
+            table.place[created] = first + np.cumsum(needed)[table.place[created] - first] - 1
+            self.payloads.add(take_rows(batch.payload, np.flatnonzero(needed)))
         self._compact()
 
     def _compact(self) -> None:

@@ -94,7 +94,8 @@ def _draw(plain: Plain, random: Random, payloads: list[Payload]) -> Element:
     open_events = [event for event in plain.events if event[2] >= plain.frontier]
     kind = random.choice(["insert", "insert", "again", "adjust", "adjust", "adjust", "stable"])
     if kind == "stable":
-        return Stable(random.choice([least, least + 1, least + 2, least + 3, least - 1, FOREVER]))
+        earlier = random.randrange(-1, least + 1)
+        return Stable(random.choice([least, least + 1, least + 2, least + 3, earlier, FOREVER]))
     if kind == "adjust" and open_events:
         key, start, old_end = random.choice(open_events)
         end = random.choice([start, old_end, FOREVER, *range(start, start + 9)])

@@ -61,6 +61,11 @@ def test_a_half_frozen_event_that_grows_is_named_with_the_cti():
         list(cedr.write(elements))
 
 
+def test_an_earlier_stable_lets_nothing_grow_again():
+    with pytest.raises(DialectError, match="last CTI 2"):
+        list(cedr.write([Insert(P1, 1, 5), Stable(2), Stable(0), Adjust(P1, 1, 5, 9)]))
+
+
 @pytest.mark.parametrize("new_end", [0, 5, 6])
 def test_a_retraction_shortens(new_end):
     with pytest.raises(DialectError, match=rf"retraction of \[1, 5\) moves the end to {new_end}"):
