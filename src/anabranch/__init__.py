@@ -5,14 +5,38 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch.model.elements import Adjust, Attach, Detach, Event, Insert, Stable, Tagged
 from anabranch.model.freeze import Freeze
+from anabranch.model.notation import parse, text
+from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.time import BEGINNING, FOREVER, ticks, timestamp
+from anabranch.model.validity import Drop, InvalidElementError, Quarantine, Raise, Rule, Violation
 
 if TYPE_CHECKING:
+    from anabranch.connectors.files import read as read
+    from anabranch.connectors.files import write as write
     from anabranch.model.batch import Batch as Batch
+    from anabranch.model.consistency import contradiction as contradiction
+    from anabranch.model.consistency import difference as difference
+    from anabranch.model.consistency import incompatibility as incompatibility
+    from anabranch.model.events import Events as Events
+    from anabranch.model.history import history as history
+    from anabranch.model.observation import observe as observe
+    from anabranch.model.recording import Recording as Recording
     from anabranch.model.relation import Relation as Relation
 
 # Imported when first used: NumPy, Arrow and Numba take half a second that `anabranch --help` need not wait.
-_HEAVY = {"Batch": "anabranch.model.batch", "Relation": "anabranch.model.relation"}
+_HEAVY = {
+    "Batch": "anabranch.model.batch",
+    "Events": "anabranch.model.events",
+    "Recording": "anabranch.model.recording",
+    "Relation": "anabranch.model.relation",
+    "contradiction": "anabranch.model.consistency",
+    "difference": "anabranch.model.consistency",
+    "history": "anabranch.model.history",
+    "incompatibility": "anabranch.model.consistency",
+    "observe": "anabranch.model.observation",
+    "read": "anabranch.connectors.files",
+    "write": "anabranch.connectors.files",
+}
 
 __all__ = [
     "BEGINNING",
@@ -20,15 +44,35 @@ __all__ = [
     "Adjust",
     "Attach",
     "Batch",
+    "Case",
     "Detach",
+    "Drop",
     "Event",
+    "Events",
+    "Fact",
     "Freeze",
     "Insert",
+    "InvalidElementError",
+    "Properties",
+    "Quarantine",
+    "Raise",
+    "Recording",
     "Relation",
+    "Rule",
     "Stable",
     "Tagged",
+    "Violation",
+    "contradiction",
+    "difference",
+    "history",
+    "incompatibility",
+    "observe",
+    "parse",
+    "read",
+    "text",
     "ticks",
     "timestamp",
+    "write",
 ]
 
 

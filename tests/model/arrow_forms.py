@@ -133,8 +133,8 @@ def arrays_of(draw: st.DrawFn, values: Sequence[Any]) -> pa.Array:
     array = pa.array(fitted, kind)
     match draw(st.sampled_from(["plain", "part of a longer one", "dictionary"])):
         case "part of a longer one":
-            longer = pa.concat_arrays([array, pa.nulls(1, kind), array, pa.nulls(1, kind)])
-            return longer.slice(len(values) + 1, len(values))
+            longer = pa.concat_arrays([pa.nulls(1, kind), array, pa.nulls(1, kind), array])
+            return longer.slice(len(values) + 2)
         case "dictionary" if not pa.types.is_null(kind) and not pa.types.is_dictionary(kind):
             backwards = pa.array(range(len(values))[::-1], pa.int32())
             return pa.DictionaryArray.from_arrays(backwards, pa.array(fitted[::-1], kind))

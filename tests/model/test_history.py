@@ -14,7 +14,7 @@ from anabranch.oracle.relation import World, denoted
 from anabranch.testing.references import Shape
 from anabranch.testing.strategies import streams
 
-crowded = streams(shape=Shape(events=8, payloads=2, horizon=6))
+crowded = streams(shape=Shape(events=5, payloads=2, horizon=5))
 
 
 def row(version: Version) -> tuple:

@@ -3,6 +3,7 @@
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from arrow_forms import lookalikes, names, record_batches, similar_payloads
@@ -95,6 +96,13 @@ def test_a_null_inside_a_dictionary_is_a_null(values):
     assert identities_of(pa.record_batch({"c": encoded})) == identities_of(
         pa.record_batch({"c": pa.array(values[::-1])})
     )
+
+
+def test_every_nan_is_one_value():
+    patterns = np.array([0x7FF8000000000000, 0xFFF8000000000000, 0x7FF0000000000001, 2**64 - 1], np.uint64)
+    columns = [pa.array(patterns.view(np.float64))[i : i + 1] for i in range(len(patterns))]
+    columns += [pa.array([np.nan], kind) for kind in (pa.float16(), pa.float32())]
+    assert len({identity_of(column) for column in columns}) == 1
 
 
 def test_an_extension_is_its_storage():

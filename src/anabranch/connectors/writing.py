@@ -134,8 +134,11 @@ def _plain(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _promoted(rows: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
-    empty = schema.empty_table()
-    return pa.concat_tables([empty, pa.Table.from_batches([rows])], promote_options="permissive")
+    """The rows with all columns of the schema, in its types."""
+    table = pa.Table.from_batches([rows])
+    if rows.schema == schema:
+        return table
+    return pa.concat_tables([schema.empty_table(), table], promote_options="permissive").combine_chunks()
 
 
 @contextlib.contextmanager

@@ -260,6 +260,11 @@ def test_an_adjust_of_an_event_that_is_not_there_is_not_written():
             list(change_rows.write(elements))
 
 
+def test_nothing_changes_after_the_end_of_time():
+    with pytest.raises(DialectError, match=r"\[6, ∞\), which is not there"):
+        list(change_rows.write([Insert(A, 6, FOREVER), Stable(FOREVER), Adjust(A, 6, FOREVER, 9)]))
+
+
 def test_what_is_final_is_forgotten():
     def long_stream():
         for t in range(3000):

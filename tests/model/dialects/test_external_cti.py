@@ -144,6 +144,11 @@ def test_a_retraction_that_never_meets_its_event_is_an_error_or_handed_over():
     assert aside == [r(0, 9, 4)]
 
 
+def test_of_retractions_that_wait_for_equal_events_the_first_that_came_is_released_first():
+    elements = list(external_cti.read([r(0, 9, 4), r(0, 9, 6), i(0, 9), i(0, 9)]))
+    assert elements == [i(0, 9), Adjust(P, 0, 9, 4), i(0, 9), Adjust(P, 0, 9, 6)]
+
+
 def test_a_held_retraction_keeps_the_stable_at_its_new_end():
     items = [i(0, 9), r(0, 8, 3), x(0, 5, 2), r(0, 9, 8)]
     stables = [e for e in external_cti.read(items) if isinstance(e, Stable)]
