@@ -14,11 +14,21 @@ from anabranch.model.time import BEGINNING, FOREVER, checked_tick
 Payload: TypeAlias = Mapping[str, Any]
 
 
-def _check_payload(payload: object) -> None:
+def check_payload(payload: object) -> None:
+    """A payload maps column names to values."""
     if not isinstance(payload, Mapping):
         error = TypeError(f"a payload maps column names to values, {payload!r} does not")
         error.add_note('Name its column: {"value": ' + repr(payload) + "}.")
         raise error
+
+
+def check_ticks(item: object, kind: str, *names: str) -> None:
+    """The named fields of a frozen item are ticks, and plain ints from here on."""
+    for name in names:
+        tick = getattr(item, name)
+        if type(tick) is not int or not BEGINNING <= tick <= FOREVER:
+            what = f"the {name.replace('_', ' ')} of {kind}"
+            object.__setattr__(item, name, checked_tick(tick, what))
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +40,8 @@ class Insert:
     end: int
 
     def __post_init__(self) -> None:
-        _check_payload(self.payload)
-        object.__setattr__(self, "start", checked_tick(self.start, "the start of an insert"))
-        object.__setattr__(self, "end", checked_tick(self.end, "the end of an insert"))
+        check_payload(self.payload)
+        check_ticks(self, "an insert", "start", "end")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +54,8 @@ class Adjust:
     end: int
 
     def __post_init__(self) -> None:
-        _check_payload(self.payload)
-        object.__setattr__(self, "start", checked_tick(self.start, "the start of an adjust"))
-        object.__setattr__(self, "old_end", checked_tick(self.old_end, "the old end of an adjust"))
-        object.__setattr__(self, "end", checked_tick(self.end, "the end of an adjust"))
+        check_payload(self.payload)
+        check_ticks(self, "an adjust", "start", "old_end", "end")
 
     @property
     def removes(self) -> bool:
@@ -63,7 +70,7 @@ class Stable:
     time: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "time", checked_tick(self.time, "the time of a stable"))
+        check_ticks(self, "a stable", "time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +80,7 @@ class Attach:
     guarantee: int = BEGINNING
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "guarantee", checked_tick(self.guarantee, "the guarantee of an attach"))
+        check_ticks(self, "an attach", "guarantee")
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,9 +107,9 @@ def _int64(values: Any) -> NDArray[np.int64]:
 
 def _floats(values: Any, _column: str) -> Words:
     number = _numpy(values.fill_null(0.0) if values.null_count else values).astype(np.float64)
-    whole = (np.floor(number) == number) & (number >= -(2.0**63)) & (number < 2.0**63)
-    bits = np.where(np.isnan(number), np.nan, number).view(np.int64)
     with np.errstate(invalid="ignore"):
+        whole = (np.floor(number) == number) & (number >= -(2.0**63)) & (number < 2.0**63)
+        bits = np.where(np.isnan(number), np.nan, number).view(np.int64)
         return _hash_words(np.where(whole, number.astype(np.int64), bits), np.where(whole, NUMBER, FLOAT))
 
 

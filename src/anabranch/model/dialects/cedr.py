@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from anabranch.model.dialects.error import DialectError
-from anabranch.model.dialects.item_checks import check_payload, check_ticks
 from anabranch.model.dialects.record_form import Record, RecordForm
-from anabranch.model.elements import Adjust, Element, Insert, Payload, Stable
+from anabranch.model.elements import Adjust, Element, Insert, Payload, Stable, check_payload, check_ticks
 from anabranch.model.notation import lifetime_text
 from anabranch.model.time import BEGINNING, tick_text
 

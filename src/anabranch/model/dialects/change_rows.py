@@ -14,11 +14,10 @@ from enum import StrEnum
 from typing import Any, Literal, TypeAlias, assert_never
 
 from anabranch.model.dialects.error import DialectError
-from anabranch.model.dialects.item_checks import check_payload, check_ticks
 from anabranch.model.dialects.record_form import Record, RecordForm
 from anabranch.model.dialects.rows import Rows
 from anabranch.model.dialects.settling import Moment, Settling
-from anabranch.model.elements import Adjust, Element, Insert, Payload, Stable
+from anabranch.model.elements import Adjust, Element, Insert, Payload, Stable, check_payload, check_ticks
 from anabranch.model.notation import lifetime_text
 from anabranch.model.time import BEGINNING, FOREVER, tick_text
 

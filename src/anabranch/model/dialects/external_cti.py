@@ -16,10 +16,9 @@ from anabranch.model.dialects.cedr import Cti, Retraction, sync
 from anabranch.model.dialects.coverage import Coverage
 from anabranch.model.dialects.error import DialectError
 from anabranch.model.dialects.held_retractions import HeldRetractions
-from anabranch.model.dialects.item_checks import check_ticks
 from anabranch.model.dialects.payload_key import PayloadKey, payload_key
 from anabranch.model.dialects.record_form import Record, RecordForm
-from anabranch.model.elements import Adjust, Element, Insert, Stable
+from anabranch.model.elements import Adjust, Element, Insert, Stable, check_ticks
 from anabranch.model.notation import lifetime_text
 from anabranch.model.time import BEGINNING, tick_text
 
