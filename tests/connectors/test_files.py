@@ -15,9 +15,10 @@ from anabranch.connectors import reading
 from anabranch.connectors.formats import Format, UnknownFormatError, format_of
 from anabranch.connectors.reading import Source, UnreadableError
 from anabranch.connectors.writing import Target, objects
-from anabranch.model.batch import Batch, SchemaError
+from anabranch.model.batch import Batch
 from anabranch.model.consistency import difference
 from anabranch.model.json_lines import UnwritableError
+from anabranch.model.schema import SchemaError
 from anabranch.model.validity import Drop, InvalidElementError, Quarantine, Rule
 from anabranch.testing.faults import interleave
 from anabranch.testing.presentations import replicas

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch import Adjust, Batch, Insert, Stable, Tagged
-from anabranch.model.batch import Kind, SchemaError, concat
+from anabranch.model.batch import Kind, concat
 from anabranch.model.elements import Attach, Detach
+from anabranch.model.schema import SchemaError
 from anabranch.oracle.payload import payload_key
 
 filled = st.lists(elements(payloads), min_size=1, max_size=6) | st.lists(
@@ -99,7 +100,8 @@ def test_each_input_said_its_part_in_order(stream):
     parts = Batch.of(stream).split()
     assert list(parts) == list(dict.fromkeys(item.input for item in stream))
     for name, part in parts.items():
-        assert items(part) == [item for item in stream if item.input == name]
+        said = [part.element(row) for row in range(len(part))]
+        assert said == [item.element for item in stream if item.input == name]
 
 
 def test_a_batch_of_one_input_has_no_parts():

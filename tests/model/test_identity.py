@@ -10,8 +10,9 @@ from arrow_forms import lookalikes, names, record_batches, similar_payloads
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.model.batch import Batch, rows_without_columns
+from anabranch.model.batch import Batch
 from anabranch.model.identity import UnsupportedTypeError, identities
+from anabranch.model.rows import rows_without_columns
 from anabranch.oracle.payload import payload_key
 
 

@@ -44,8 +44,8 @@ class Speaker:
                 else:
                     self.world, self.guarantee, self.attached = World(), guarantee, True
             case Detach() if self.attached is None:
-                self.violations.append((1, Rule.DETACHED_INPUT, element))
-                self.said = 0
+                self.violations.append((self.said, Rule.DETACHED_INPUT, element))
+                self.attached = False
             case _ if self.attached is False:
                 self.violations.append((self.said, Rule.DETACHED_INPUT, element))
             case Detach():

@@ -57,13 +57,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _only(batches: Iterator[Batch], name: str) -> Iterator[Batch]:
-    from dataclasses import replace
+    from anabranch.model.batch import Kind
 
     found: set[str] = set()
     for batch in batches:
         found |= set(batch.inputs)
         part = batch.split().get(name)
         if part is not None:
-            yield replace(part.take(part.kind < 3), input=None, inputs=())
+            yield part.take(part.kind <= Kind.STABLE)
     if name not in found:
         raise ValueError(f"no input is called {name!r}; there are {', '.join(sorted(found)) or 'none'}")

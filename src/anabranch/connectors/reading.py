@@ -6,8 +6,9 @@ with its number and text, and the lines around it are read all the same.
 
 import json
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +20,10 @@ import pyarrow.parquet as pq
 from anabranch.connectors.formats import STANDARD, Format, format_of
 from anabranch.model import json_lines, notation
 from anabranch.model.arrow import batches as arrow_batches
-from anabranch.model.batch import Batch, SchemaError
+from anabranch.model.batch import Batch
 from anabranch.model.dialects import DIALECTS
 from anabranch.model.elements import Element, Tagged
+from anabranch.model.schema import SchemaError
 from anabranch.model.time import BEGINNING
 from anabranch.model.validity import Policy, Raise, Rule, Violation
 
@@ -121,11 +123,22 @@ def _opened(path: str) -> Iterator[tuple[IO[bytes], int]]:
 
 
 def _ahead(batches: Iterator[Batch]) -> Iterator[Batch]:
-    """The same batches, each read while the one before it is worked on (Arrow decodes outside the GIL)."""
-    with ThreadPoolExecutor(1) as reader:
-        step = reader.submit(next, batches, None)
-        while (batch := step.result()) is not None:
-            step = reader.submit(next, batches, None)
+    """The same batches, read by one thread and hashed by another while the caller works on those before."""
+
+    def identified(step: Future[Batch | None]) -> Batch | None:
+        batch = step.result()
+        if batch is not None:
+            _ = batch.identities
+        return batch
+
+    with ThreadPoolExecutor(1) as reader, ThreadPoolExecutor(1) as hasher:
+
+        def begin() -> Future[Batch | None]:
+            return hasher.submit(identified, reader.submit(next, batches, None))
+
+        steps = deque([begin(), begin()])
+        while (batch := steps.popleft().result()) is not None:
+            steps.append(begin())
             yield batch
 
 
@@ -139,9 +152,18 @@ def _parquet(path: str, progress: Callable[[float], object] | None) -> Iterator[
     parts = (
         part
         for group in range(file.num_row_groups)
-        for part in file.iter_batches(batch_size=ROWS, row_groups=[group])
+        for part in file.iter_batches(_even_part(file.metadata.row_group(group).num_rows), row_groups=[group])
     )
     yield from _counted(parts, file.metadata.num_rows, progress)
+
+
+def _even_part(rows: int) -> int:
+    """The size of parts of at most ROWS rows, none of which is a small remainder.
+
+    A reader that is one batch ahead gains nothing behind a batch that is done at once.
+    """
+    parts = -(-rows // ROWS)
+    return -(-rows // parts) if parts else ROWS
 
 
 def _arrow(path: str, progress: Callable[[float], object] | None) -> Iterator[Batch]:

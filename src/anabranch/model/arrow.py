@@ -22,7 +22,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anabranch.model.batch import KINDS, Batch, Kind, SchemaError, rows_without_columns
+from anabranch.model.batch import KINDS, Batch, Kind
+from anabranch.model.rows import rows_without_columns
+from anabranch.model.schema import SchemaError
 from anabranch.model.time import BEGINNING, FOREVER
 
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)

@@ -6,10 +6,8 @@ of an attach. A batch of one element is legal; an empty one too. Batches share b
 they came from wherever types allow.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from decimal import Decimal
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
 from typing import Any
@@ -20,6 +18,8 @@ from numpy.typing import NDArray
 
 from anabranch.model.elements import Adjust, Attach, Control, Detach, Element, Insert, Stable, Tagged
 from anabranch.model.identity import Words, identities
+from anabranch.model.rows import rows_of, stacked, take_rows
+from anabranch.model.schema import SchemaError
 
 
 class Kind(IntEnum):
@@ -33,14 +33,6 @@ class Kind(IntEnum):
 
 
 KINDS = tuple(kind.name.lower() for kind in Kind)
-
-
-class SchemaError(TypeError):
-    """Arrow data is not in the shape of a batch."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.add_note("A batch has the columns kind, start, end, old_end and those of the payload.")
 
 
 @dataclass(frozen=True)
@@ -105,15 +97,20 @@ class Batch:
             part.__dict__["identities"] = self.identities[rows]
         return part
 
-    def split(self) -> dict[str, "Batch"]:
-        """What each input said, in order."""
+    def rows_by_input(self) -> dict[str, NDArray[np.int64]]:
+        """Where in the batch each input speaks."""
         if self.input is None:
             return {}
-        return {
-            name: self.take(np.flatnonzero(self.input == code))
-            for code, name in enumerate(self.inputs)
-            if (self.input == code).any()
-        }
+        rows = {name: np.flatnonzero(self.input == code) for code, name in enumerate(self.inputs)}
+        return {name: places for name, places in rows.items() if len(places)}
+
+    def untagged(self) -> "Batch":
+        """The same elements without their inputs."""
+        return replace(self, input=None, inputs=())
+
+    def split(self) -> dict[str, "Batch"]:
+        """What each input said, in order, without its name."""
+        return {name: self.take(rows).untagged() for name, rows in self.rows_by_input().items()}
 
     def element(self, row: int) -> Element | Control:
         """One element as an object."""
@@ -176,7 +173,7 @@ class Batch:
             start,
             end,
             old_end,
-            _payload_rows(elements, schema),
+            rows_of([e.payload if isinstance(e, Insert | Adjust) else {} for e in elements], schema),
             np.array([names[row.input] for row in tagged], np.int32) if tagged else None,
             tuple(names),
         )
@@ -207,35 +204,15 @@ def concat(parts: Sequence[Batch]) -> Batch:
     tagged = [part for part in parts if part.input is not None]
     assert not tagged or len(tagged) == len(parts), "either every part is tagged or none is"
     codes = [np.array([names[n] for n in part.inputs], np.int32)[part.input] for part in tagged]
-    tables = [pa.Table.from_batches([part.payload]) for part in parts]
-    payload = pa.concat_tables(tables, promote_options="permissive")
     return Batch(
         np.concatenate([part.kind for part in parts]),
         np.concatenate([part.start for part in parts]),
         np.concatenate([part.end for part in parts]),
         np.concatenate([part.old_end for part in parts]),
-        one_record_batch(payload) if payload.num_columns else rows_without_columns(sum(map(len, parts))),
+        stacked([part.payload for part in parts]),
         np.concatenate(codes) if tagged else None,
         tuple(names),
     )
-
-
-def take_rows(rows: pa.RecordBatch, places: NDArray[Any]) -> pa.RecordBatch:
-    """Some rows of a record batch; one without columns has rows all the same."""
-    return rows.take(pa.array(places)) if rows.num_columns else rows_without_columns(len(places))
-
-
-def rows_without_columns(count: int) -> pa.RecordBatch:
-    """A record batch of rows that hold nothing."""
-    return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
-
-
-def one_record_batch(table: pa.Table) -> pa.RecordBatch:
-    """A table in one piece."""
-    if not table.num_columns:
-        return rows_without_columns(table.num_rows)
-    columns = [column.combine_chunks() for column in table.columns]
-    return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
 
 def _times(element: Element | Control) -> tuple[int, int, int, int]:
@@ -250,55 +227,3 @@ def _times(element: Element | Control) -> tuple[int, int, int, int]:
             return Kind.ATTACH, guarantee, 0, 0
         case Detach():
             return Kind.DETACH, 0, 0, 0
-
-
-def _payload_rows(elements: list[Element | Control], schema: pa.Schema | None) -> pa.RecordBatch:
-    rows = [dict(e.payload) if isinstance(e, Insert | Adjust) else {} for e in elements]
-    names = list(dict.fromkeys(name for row in rows for name in row)) if schema is None else schema.names
-    if not names:
-        return rows_without_columns(len(rows))
-    columns = []
-    for name in names:
-        values = [row.get(name) for row in rows]
-        try:
-            kind = None if schema is None else schema.field(name).type
-            _check_one_sort(values)
-            columns.append(pa.array(values, kind))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as reason:
-            error = SchemaError(f"no one Arrow type holds all of payload column {name!r}: {reason}")
-            error.add_note("One column has one type in every element; give the odd ones another column.")
-            raise error from None
-    return pa.RecordBatch.from_arrays(columns, names=names)
-
-
-def _check_one_sort(values: list[Any]) -> None:
-    """Arrow would make 1.0 of True, bytes of text and timestamps of numbers where they meet in one column."""
-    types = set(map(type, values)) - {type(None)}
-    if len(types) <= 1 and types.isdisjoint((datetime, list, tuple, dict)):
-        return
-    there = [value for value in values if value is not None]
-    sorts = {_sort(value): value for value in there}
-    if len(sorts) > 1:
-        one, other, *_ = sorts.values()
-        raise pa.ArrowTypeError(f"{one!r} and {other!r} are values of different sorts")
-    if list in sorts:
-        _check_one_sort([item for value in there for item in value])
-    elif dict in sorts:
-        for name in dict.fromkeys(name for value in there for name in value):
-            _check_one_sort([value.get(name) for value in there])
-
-
-def _sort(value: Any) -> Any:
-    match value:
-        case bool():
-            return bool
-        case int() | float() | Decimal() | np.integer() | np.floating():
-            return float
-        case datetime():
-            return datetime, value.tzinfo is None
-        case list() | tuple() | np.ndarray():
-            return list
-        case Mapping():
-            return dict
-        case _:
-            return type(value)

@@ -16,41 +16,19 @@ For events that occur once this is C1 to C3 of LM III-D, as corrected; for bags 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from anabranch.model.elements import Event
+from anabranch.model.events import Difference
 from anabranch.model.relation import Relation
 from anabranch.model.time import BEGINNING, tick_text
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One event that occurs more often on one side; the earliest by start, then end, stands for all."""
-
-    event: Event
-    left: int
-    """How often it occurs on the left."""
-    right: int
-    """How often it occurs on the right."""
-    events: int
-    """How many distinct events differ in all."""
-    arrived: int
-    """The position of the element that made the event on the side where it occurs more often."""
-
-
 def difference(left: Relation, right: Relation) -> Difference | None:
     """The first event that two relations do not have in equal number, if there is one."""
-    return _difference(left, right, None, BEGINNING)
+    return left.current().first_difference(right.current())
 
 
-def _difference(left: Relation, right: Relation, stable: int | None, since: int) -> Difference | None:
-    ours, theirs = left.current(), right.current()
-    if stable is not None:
-        ours, theirs = ours.settled(stable, since=since), theirs.settled(stable, since=since)
-    gap = ours.minus(theirs)
-    if not len(gap):
-        return None
-    event, surplus = next(gap.rows())
-    shared = theirs.count_of(gap)
-    return Difference(event, surplus + shared, shared, len(gap), int(gap.arrival[0]))
+def _settled_difference(left: Relation, right: Relation, stable: int, since: int) -> Difference | None:
+    ours, theirs = (relation.current().settled(stable, since=since) for relation in (left, right))
+    return ours.first_difference(theirs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +64,7 @@ def contradiction(
         since = max(since, (guarantees or {}).get(leader, BEGINNING))
         if name == leader or relation.frontier < since:
             continue
-        found = _difference(relation, inputs[leader], relation.frontier, since)
+        found = _settled_difference(relation, inputs[leader], relation.frontier, since)
         if found:
             return Contradiction(name, leader, relation.frontier, found)
     return None
@@ -119,7 +97,7 @@ def incompatibility(output: Relation, inputs: Mapping[str, Relation]) -> Incompa
     leader = max(inputs, key=lambda name: inputs[name].frontier)
     if output.frontier > inputs[leader].frontier:
         return Incompatibility("C1", leader, output.frontier)
-    found = _difference(output, inputs[leader], output.frontier, BEGINNING)
+    found = _settled_difference(output, inputs[leader], output.frontier, BEGINNING)
     if not found:
         return None
     return Incompatibility("C2" if found.left > found.right else "C3", leader, output.frontier, found)

@@ -47,23 +47,19 @@ class Events:
             pa.Table.from_batches([batch.take(rows).payload]),
         ).consolidated()
 
-    def minus(self, other: "Events") -> "Events":
-        """What this bag has more (positive) and less (negative) than another."""
-        both = pa.concat_tables([self.payload, other.payload], promote_options="permissive")
-        return Events(
-            np.concatenate([self.start, other.start]),
-            np.concatenate([self.end, other.end]),
-            np.concatenate([self.count, -other.count]),
-            np.concatenate([self.identity, other.identity]),
-            np.concatenate([self.arrival, other.arrival]),
-            both,
-        ).consolidated()
-
-    def count_of(self, other: "Events") -> int:
-        """How often the first event of another bag occurs in this one."""
-        same = (self.start == other.start[0]) & (self.end == other.end[0])
-        same &= (self.identity == other.identity[0]).all(axis=1)
-        return int(self.count[same].sum())
+    def first_difference(self, other: "Events") -> "Difference | None":
+        """The earliest event, by start and end, that this bag and another do not have in equal number."""
+        start, end = np.concatenate([self.start, other.start]), np.concatenate([self.end, other.end])
+        identity = np.concatenate([self.identity, other.identity])
+        rows, surplus = _summed(start, end, identity, np.concatenate([self.count, -other.count]))
+        if not len(rows):
+            return None
+        first = int(rows[0])
+        side, row = (self, first) if first < len(self) else (other, first - len(self))
+        same = (other.start == start[first]) & (other.end == end[first])
+        right = int(other.count[same & (other.identity == identity[first]).all(axis=1)].sum())
+        event, _ = next(side.take(np.array([row])).rows())
+        return Difference(event, right + int(surplus[0]), right, len(rows), int(side.arrival[row]))
 
     def settled(self, stable: int, *, since: int = BEGINNING) -> "Events":
         """What a stable has fixed: the events that start before it, with ends that are still open cut to it.
@@ -77,15 +73,7 @@ class Events:
 
     def consolidated(self) -> "Events":
         """Every event once, with the sum of its counts; none whose sum is zero and none that never held."""
-        order = np.lexsort((self.identity[:, 1], self.identity[:, 0], self.end, self.start))
-        columns = (self.start, self.end, self.identity[:, 0], self.identity[:, 1])
-        new = np.ones(len(order), np.bool_)
-        if len(order):
-            new[1:] = np.logical_or.reduce([c[order][1:] != c[order][:-1] for c in columns])
-        first = np.flatnonzero(new)
-        count = np.add.reduceat(self.count[order], first) if len(first) else np.zeros(0, np.int64)
-        kept = (count != 0) & (self.end[order[first]] > self.start[order[first]])
-        return self.take(order[first[kept]], count[kept])
+        return self.take(*_summed(self.start, self.end, self.identity, self.count))
 
     def take(self, rows: NDArray[np.int64], count: NDArray[np.int64] | None = None) -> "Events":
         """Some of the events, in this order."""
@@ -121,6 +109,35 @@ class Events:
         else:
             columns |= {name: self.payload.column(name) for name in names}
         return pa.table(columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One event that occurs more often on one side; the earliest by start, then end, stands for all."""
+
+    event: Event
+    left: int
+    """How often it occurs on the left."""
+    right: int
+    """How often it occurs on the right."""
+    events: int
+    """How many distinct events differ in all."""
+    arrived: int
+    """The position of the element that made the event on the side where it occurs more often."""
+
+
+def _summed(
+    start: NDArray[np.int64], end: NDArray[np.int64], identity: Words, count: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where each distinct event stands first, by start and end, and the sum of its counts where not zero."""
+    order = np.lexsort((identity[:, 1], identity[:, 0], end, start))
+    new = np.ones(len(order), np.bool_)
+    columns = (start, end, identity[:, 0], identity[:, 1])
+    new[1:] = np.logical_or.reduce([column[order][1:] != column[order][:-1] for column in columns])
+    first = np.flatnonzero(new)
+    total = np.add.reduceat(count[order], first) if len(first) else np.zeros(0, np.int64)
+    held = (total != 0) & (end[order[first]] > start[order[first]])
+    return order[first[held]], total[held]
 
 
 def _text(payload: Any) -> str:

@@ -58,7 +58,7 @@ def finish(low: Any, high: Any) -> tuple[Any, Any]:
     return low, high + low
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def murmur(data: Any, begin: int, end: int, seed: int) -> tuple[Any, Any]:
     """The 128-bit hash of ``data[begin:end]`` as a low and a high word."""
     low = high = np.uint64(seed)

@@ -8,8 +8,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from anabranch.model.application import ADJUST, INSERT, STABLE
 from anabranch.model.batch import Batch, Kind
-from anabranch.model.event_table import ADJUST, INSERT, NOBODY, STABLE, EventTable, find, occupy, vacate
+from anabranch.model.event_table import NOBODY, EventTable, find, node_at, occupy, tag_of, vacate
 from anabranch.model.properties import Fact, Properties
 from anabranch.model.time import BEGINNING
 
@@ -79,19 +80,20 @@ class Observation:
         self._break(Fact.KEYED, np.flatnonzero(np.arange(len(batch)) == repeat))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _first_repeat(keys: EventTable, kind: Any, start: Any, end: Any, identity: Any) -> int:
     """The first insert of a payload and start that an event has already, or -1."""
     for i in range(len(kind)):
         if kind[i] == STABLE or (kind[i] == ADJUST and end[i] > start[i]):
             continue
         low, high = identity[i, 0], identity[i, 1]
-        slot = find(keys, low, high, start[i], 0)
+        tag = tag_of(low, high, start[i], 0)
+        slot = find(keys, tag, low, high, start[i], 0)
         if kind[i] == INSERT:
-            if keys.slots[slot] != NOBODY:
+            if node_at(keys, slot) != NOBODY:
                 return i
-            occupy(keys, slot, low, high, start[i], 0)
-        elif keys.slots[slot] != NOBODY:
+            occupy(keys, slot, tag, low, high, start[i], 0)
+        elif node_at(keys, slot) != NOBODY:
             vacate(keys, slot)
     return -1
 

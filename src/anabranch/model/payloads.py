@@ -1,7 +1,7 @@
-"""Payload rows kept once, in Arrow chunks, until nothing refers to them.
+"""Payload rows kept once, in Arrow chunks of one schema, until nothing refers to them.
 
-A row is known by its place, a number that grows with each row added. Chunks are rewritten when fewer than
-half of their rows are still referred to, so memory is at most about twice what is alive, and each row is
+A row is known by its place, a number that grows with each row added. All rows are copied together when fewer
+than half of them are still referred to, so memory is at most about twice what is alive, and each row is
 copied a bounded number of times on average.
 """
 
@@ -12,16 +12,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anabranch.model.batch import rows_without_columns, take_rows
+from anabranch.model.rows import rows_without_columns, stacked, take_rows
+from anabranch.model.schema import conformed, unified
 
 SLACK = 65_536
 """Rows that may be held without being referred to, however few are alive."""
 
+_MANY = 64
+_SMALL = 1024
+
 
 @dataclass(slots=True)
 class PayloadStore:
-    """State: chunks of rows, and the place of each chunk's first row."""
+    """State: the schema, chunks of rows, and the place of each chunk's first row."""
 
+    schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
     chunks: list[pa.RecordBatch] = field(default_factory=list)
     bounds: list[int] = field(default_factory=lambda: [0])
 
@@ -40,23 +45,35 @@ class PayloadStore:
         """Bytes of Arrow data held."""
         return sum(chunk.nbytes for chunk in self.chunks)
 
+    def admit(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows in the types of the store, which widens for them; a SchemaError where it cannot."""
+        if rows.schema == self.schema:
+            return rows
+        schema = unified(self.schema, rows.schema)
+        admitted = conformed(rows, schema)
+        if schema != self.schema:
+            self.chunks = [conformed(chunk, schema) for chunk in self.chunks]
+            self.schema = schema
+        return admitted
+
     def add(self, rows: pa.RecordBatch) -> None:
-        """Keep rows at the next places."""
-        if rows.num_rows:
-            self.chunks.append(rows)
-            self.bounds.append(self.next_place + rows.num_rows)
+        """Keep rows that have been admitted, at the next places."""
+        if not rows.num_rows:
+            return
+        self.chunks.append(rows)
+        self.bounds.append(self.next_place + rows.num_rows)
+        if len(self.chunks) > _MANY and self.rows < _SMALL * len(self.chunks):
+            self.chunks, self.bounds = [stacked(self.chunks)], [self.bounds[0], self.bounds[-1]]
 
     def gather(self, places: NDArray[np.int64]) -> pa.Table:
-        """The rows at these places, which ascend."""
+        """The rows at these places, which ascend; a table without columns if there are none."""
         cuts = np.searchsorted(places, self.bounds)
         parts = [
             chunk if stop - begin == chunk.num_rows else take_rows(chunk, places[begin:stop] - bound)
             for chunk, bound, (begin, stop) in zip(self.chunks, self.bounds, pairwise(cuts), strict=False)
             if begin < stop
         ]
-        parts = parts or [chunk[:0] for chunk in self.chunks[:1]] or [rows_without_columns(0)]
-        tables = [pa.Table.from_batches([part]) for part in parts]
-        return pa.concat_tables(tables, promote_options="permissive")
+        return pa.Table.from_batches(parts, self.schema)
 
     def crowded(self, alive: int) -> bool:
         """More is held than is worth holding for this many rows alive."""

@@ -4,6 +4,8 @@ An input that is not attached explicitly is attached, from the beginning, by its
 detached says nothing until it is attached again; then it begins anew, with a relation of its own, because
 what it says after a restart repeats or leaves out what it said before.
 
+Where the policy raises, what the other inputs said in the same batch has been applied.
+
 Positions count all that an input says, attach and detach included, over all its restarts.
 """
 
@@ -15,7 +17,7 @@ from anabranch.model.batch import Batch, Kind
 from anabranch.model.elements import Attach, Control, Element
 from anabranch.model.relation import Relation
 from anabranch.model.time import BEGINNING
-from anabranch.model.validity import Policy, Raise, Rule, Violation
+from anabranch.model.validity import Policy, Quarantine, Raise, Rule, Violation
 
 
 @dataclass(slots=True)
@@ -36,15 +38,18 @@ class Recording:
     inputs: dict[str, Input] = field(default_factory=dict)
 
     def apply(self, batch: Batch) -> None:
-        """Let every input say its part of a batch, in order."""
-        for name, part in (batch.split() if batch.input is not None else {self.alone: batch}).items():
-            cuts = np.flatnonzero(part.kind >= Kind.ATTACH)
-            begin = 0
-            for cut in cuts.tolist():
-                self._elements(name, part[begin:cut])
-                self._control(name, part, cut)
-                begin = cut + 1
-            self._elements(name, part[begin:])
+        """Let every input say its part of a batch; the policy hears of violations in the order of arrival."""
+        if batch.input is None:
+            self._says(self.alone, None, batch, self.policy)
+            return
+        found: list[tuple[int, Violation]] = []
+        for name, rows in batch.rows_by_input().items():
+            aside = Quarantine()
+            first = self.inputs[name].relation.position + 1 if name in self.inputs else 1
+            self._says(name, name, batch.take(rows).untagged(), aside)
+            found += [(int(rows[violation.position - first]), violation) for violation in aside.violations]
+        for _, violation in sorted(found, key=lambda row: row[0]):
+            self.policy(violation)
 
     def relations(self) -> dict[str, Relation]:
         """The relation of each input, of those that have left too."""
@@ -54,34 +59,42 @@ class Recording:
         """The time from which each input's relation is whole."""
         return {name: an_input.guarantee for name, an_input in self.inputs.items()}
 
-    def _elements(self, name: str, part: Batch) -> None:
+    def _says(self, name: str, tag: str | None, part: Batch, policy: Policy) -> None:
+        begin = 0
+        for cut in np.flatnonzero(part.kind >= Kind.ATTACH).tolist():
+            self._elements(name, tag, part[begin:cut], policy)
+            self._control(name, tag, part.element(cut), policy)
+            begin = cut + 1
+        self._elements(name, tag, part[begin:], policy)
+
+    def _elements(self, name: str, tag: str | None, part: Batch, policy: Policy) -> None:
         if not len(part):
             return
-        speaker = self.inputs.setdefault(name, self._fresh(name, part))
+        speaker = self.inputs.setdefault(name, Input(Relation(input=tag)))
         if speaker.attached:
+            speaker.relation.policy = policy
             speaker.relation.apply(part)
             return
         for row in range(len(part)):
-            self._violation(Rule.DETACHED_INPUT, speaker, part.element(row))
+            _refuse(Rule.DETACHED_INPUT, speaker, part.element(row), policy)
 
-    def _control(self, name: str, part: Batch, row: int) -> None:
+    def _control(self, name: str, tag: str | None, element: Element | Control, policy: Policy) -> None:
         known = self.inputs.get(name)
-        match part.element(row):
-            case Attach() as attach if known and known.attached:
-                self._violation(Rule.ALREADY_ATTACHED, known, attach)
+        match element:
+            case Attach() if known and known.attached:
+                _refuse(Rule.ALREADY_ATTACHED, known, element, policy)
             case Attach(guarantee):
-                self.inputs[name] = self._fresh(name, part, guarantee)
-                self.inputs[name].relation.position = (known.relation.position if known else 0) + 1
-            case detach if known is None or not known.attached:
-                self._violation(Rule.DETACHED_INPUT, known or self._fresh(name, part), detach)
+                said = known.relation.position if known else 0
+                self.inputs[name] = Input(Relation(input=tag, position=said + 1), guarantee)
+            case _ if known is None or not known.attached:
+                gone = self.inputs.setdefault(name, Input(Relation(input=tag), attached=False))
+                _refuse(Rule.DETACHED_INPUT, gone, element, policy)
             case _:
                 known.attached = False
                 known.relation.position += 1
 
-    def _fresh(self, name: str, part: Batch, guarantee: int = BEGINNING) -> Input:
-        return Input(Relation(self.policy, None if part.input is None else name), guarantee)
 
-    def _violation(self, rule: Rule, speaker: Input, element: Element | Control) -> None:
-        relation = speaker.relation
-        relation.position += 1
-        self.policy(Violation(rule, relation.position, element, relation.frontier, relation.input))
+def _refuse(rule: Rule, speaker: Input, element: Element | Control, policy: Policy) -> None:
+    relation = speaker.relation
+    relation.position += 1
+    policy(Violation(rule, relation.position, element, relation.frontier, relation.input))

@@ -10,15 +10,17 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from anabranch.model import event_table
-from anabranch.model.batch import Batch, Kind, take_rows
+from anabranch.model.application import BROKEN, VALID, apply_elements
+from anabranch.model.batch import Batch, Kind
 from anabranch.model.elements import Adjust, Element, Event, Insert, Stable
-from anabranch.model.event_table import BROKEN, VALID, EventTable
+from anabranch.model.event_table import EventTable
 from anabranch.model.events import Events
 from anabranch.model.freeze import Freeze, freeze
 from anabranch.model.payloads import PayloadStore
+from anabranch.model.rows import take_rows
 from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.model.validity import Policy, Raise, Violation
 
@@ -63,11 +65,16 @@ class Relation:
     def apply(self, elements: Elements) -> Change:
         """Apply elements in order; what is invalid goes to the policy and changes nothing."""
         batch = as_batch(elements)
+        if batch.input is not None or (batch.kind > Kind.STABLE).any():
+            error = ValueError("a relation is of one stream, this batch records inputs that come and go")
+            error.add_note("Apply it to a Recording, or each part of Batch.split() to a relation of its own.")
+            raise error
+        payload = self.payloads.admit(batch.payload)
         before = self.frontier
         broken = np.full(len(batch), VALID, np.int8)
         created = np.empty(len(batch), np.int32)
         self.table = self.table.with_room(int(np.count_nonzero(batch.kind <= Kind.ADJUST)))
-        looked_at, births, self.frontier = event_table.apply(
+        looked_at, births, self.frontier = apply_elements(
             self.table,
             (batch.kind, batch.start, batch.end, batch.old_end, batch.identities),
             self.payloads.next_place,
@@ -77,7 +84,7 @@ class Relation:
             broken,
             created,
         )
-        self._keep_payloads(batch, created[:births])
+        self._keep_payloads(payload, created[:births])
         first = self.position + 1
         self.position += looked_at
         invalid = np.flatnonzero(broken != VALID)
@@ -130,20 +137,21 @@ class Relation:
             self.payloads.gather(table.place[nodes]),
         )
 
-    def _keep_payloads(self, batch: Batch, created: NDArray[np.int32]) -> None:
-        """Keep the payload rows of this batch that events still refer to.
+    def _keep_payloads(self, rows: pa.RecordBatch, created: NDArray[np.int32]) -> None:
+        """Keep the payload rows of a batch that events still refer to.
 
-        Where that is most of them, all are kept as they are: a copy costs more than the few that are garbage.
+        Where that is most of them, all are kept as they are, unless they are a small part of something large:
+        a copy costs more than the few that are garbage.
         """
         table, first = self.table, self.payloads.next_place
         created = created[(table.copies[created] > 0) & (table.place[created] >= first)]
-        if 2 * len(created) > len(batch):
-            self.payloads.add(batch.payload)
+        if 2 * len(created) > rows.num_rows and rows.get_total_buffer_size() <= 2 * rows.nbytes + 65_536:
+            self.payloads.add(rows)
         else:
-            needed = np.zeros(len(batch), np.bool_)
+            needed = np.zeros(rows.num_rows, np.bool_)
             needed[table.place[created] - first] = True
             table.place[created] = first + np.cumsum(needed)[table.place[created] - first] - 1
-            self.payloads.add(take_rows(batch.payload, np.flatnonzero(needed)))
+            self.payloads.add(take_rows(rows, np.flatnonzero(needed)))
         self._compact()
 
     def _compact(self) -> None:

@@ -1,0 +1,86 @@
+"""Payload rows as Arrow record batches."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from anabranch.model.elements import Payload
+from anabranch.model.schema import SchemaError, conformed, unified
+
+
+def take_rows(rows: pa.RecordBatch, places: NDArray[Any]) -> pa.RecordBatch:
+    """Some rows of a record batch; one without columns has rows all the same."""
+    return rows.take(pa.array(places)) if rows.num_columns else rows_without_columns(len(places))
+
+
+def rows_without_columns(count: int) -> pa.RecordBatch:
+    """A record batch of rows that hold nothing."""
+    return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
+
+
+def stacked(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Rows of several record batches as one, with the columns of all."""
+    schema = reduce(unified, (part.schema for part in parts))
+    if not schema.names:
+        return rows_without_columns(sum(part.num_rows for part in parts))
+    table = pa.Table.from_batches([conformed(part, schema) for part in parts])
+    columns = [column.combine_chunks() for column in table.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def rows_of(payloads: Sequence[Payload], schema: pa.Schema | None = None) -> pa.RecordBatch:
+    """Payload objects as rows; types are inferred where no schema is given."""
+    names = list(dict.fromkeys(name for row in payloads for name in row)) if schema is None else schema.names
+    if not names:
+        return rows_without_columns(len(payloads))
+    columns = []
+    for name in names:
+        values = [row.get(name) for row in payloads]
+        try:
+            kind = None if schema is None else schema.field(name).type
+            _check_one_sort(values)
+            columns.append(pa.array(values, kind))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as reason:
+            error = SchemaError(f"no one Arrow type holds all of payload column {name!r}: {reason}")
+            error.add_note("One column has one type in every element; give the odd ones another column.")
+            raise error from None
+    return pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def _check_one_sort(values: list[Any]) -> None:
+    """Arrow would make 1.0 of True, bytes of text and timestamps of numbers where they meet in one column."""
+    types = set(map(type, values)) - {type(None)}
+    if len(types) <= 1 and types.isdisjoint((datetime, list, tuple, dict)):
+        return
+    there = [value for value in values if value is not None]
+    sorts = {_sort(value): value for value in there}
+    if len(sorts) > 1:
+        one, other, *_ = sorts.values()
+        raise pa.ArrowTypeError(f"{one!r} and {other!r} are values of different sorts")
+    if list in sorts:
+        _check_one_sort([item for value in there for item in value])
+    elif dict in sorts:
+        for name in dict.fromkeys(name for value in there for name in value):
+            _check_one_sort([value.get(name) for value in there])
+
+
+def _sort(value: Any) -> Any:
+    match value:
+        case bool():
+            return bool
+        case int() | float() | Decimal() | np.integer() | np.floating():
+            return float
+        case datetime():
+            return datetime, value.tzinfo is None
+        case list() | tuple() | np.ndarray():
+            return list
+        case Mapping():
+            return dict
+        case _:
+            return type(value)
