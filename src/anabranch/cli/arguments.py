@@ -27,7 +27,11 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """The same answer for programs."""
-    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print the answer as JSON (on standard error where standard output is the stream)",
+    )
 
 
 def add_policy(parser: argparse.ArgumentParser) -> None:

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from anabranch.cli.arguments import DIALECTS, FORMATS
+from anabranch.cli.arguments import DIALECTS, FORMATS, add_json
 
 if TYPE_CHECKING:
     from anabranch.model.batch import Batch
@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to-dialect", choices=DIALECTS, help="dialect of OUT's lines")
     parser.add_argument("--input", metavar="NAME", help="only what this input said, without its name")
     parser.add_argument("--text", action="store_true", help="write values that JSON has no type for as text")
-    parser.add_argument("--json", action="store_true", help="print what was done as JSON, on standard error")
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -50,7 +50,8 @@ def run(options: argparse.Namespace) -> int:
         batches = source.batches(progress=done)
         count = target.write(_only(batches, options.input) if options.input else batches)
     if options.json:
-        print(json.dumps({"elements": count, "target": options.target}), file=sys.stderr)
+        answer = json.dumps({"elements": count, "target": options.target})
+        print(answer, file=sys.stderr if options.target == "-" else sys.stdout)
     else:
         print(f"{options.target}: {count} elements", file=sys.stderr)
     return 0

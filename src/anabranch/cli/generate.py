@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
         if not options.json:
             print(f"{path}: {count} elements", file=sys.stderr)
     if options.json:
-        print(json.dumps(written), file=sys.stderr)
+        print(json.dumps(written), file=sys.stderr if options.out == "-" else sys.stdout)
     return 0
 
 
