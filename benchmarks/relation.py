@@ -1,7 +1,7 @@
 """The relation of a recorded stream from Parquet, beside one SQL query of DuckDB that computes the same.
 
-Both read the same file and write the events to a Parquet file, alternating, in one process; what counts is the
-ratio of the medians. The peak memory of each is measured in processes of its own.
+Both read the same file and write the events to a Parquet file, alternating, in one process; what counts is
+the ratio of the medians. The peak memory of each is measured in processes of its own.
 
     ./run bench relation                    1,000,000 elements
     ./run bench relation --events 5000000
