@@ -10,6 +10,6 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(
-    "campaign", settings.get_profile("repeatable"), derandomize=False, max_examples=20_000
+    "campaign", settings.get_profile("repeatable"), derandomize=False, max_examples=2_000
 )
 settings.load_profile("repeatable")
