@@ -90,7 +90,7 @@ def played(subject: Subject, scenario: Scenario) -> Iterator[tuple[list[Element]
 
 
 def merges(make: Callable[[Case], Subject], scenario: Scenario) -> None:
-    """The output is valid, compatible with the inputs after every element, and in the end right and stable."""
+    """The output is valid and compatible with the inputs after every element; in the end right and stable."""
     world, said = World(), []
     for out, inputs in played(make(scenario.case), scenario):
         for element in out:
