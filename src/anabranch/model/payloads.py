@@ -65,6 +65,23 @@ class PayloadStore:
         if len(self.chunks) > _MANY and self.rows < _SMALL * len(self.chunks):
             self.chunks, self.bounds = [stacked(self.chunks)], [self.bounds[0], self.bounds[-1]]
 
+    def adopt(self, rows: pa.RecordBatch, place: NDArray[np.int64], users: NDArray[np.int32]) -> None:
+        """Keep those rows of a batch that users refer to, and tell each user the place of its row.
+
+        Row r of the batch is referred to as ``next_place + r``; users with an earlier place have one already.
+        Where most rows are needed, all are kept as they are, unless they are a small part of something large:
+        a copy costs more than the few that are garbage.
+        """
+        first = self.next_place
+        users = users[place[users] >= first]
+        if 2 * len(users) > rows.num_rows and rows.get_total_buffer_size() <= 2 * rows.nbytes + SLACK:
+            self.add(rows)
+            return
+        needed = np.zeros(rows.num_rows, np.bool_)
+        needed[place[users] - first] = True
+        place[users] = first + np.cumsum(needed)[place[users] - first] - 1
+        self.add(take_rows(rows, np.flatnonzero(needed)))
+
     def gather(self, places: NDArray[np.int64]) -> pa.Table:
         """The rows at these places, which ascend; a table without columns if there are none."""
         cuts = np.searchsorted(places, self.bounds)
@@ -75,9 +92,26 @@ class PayloadStore:
         ]
         return pa.Table.from_batches(parts, self.schema)
 
+    def rows_at(self, places: NDArray[np.int64], rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows at these places, in any order, of the store or a batch not yet in it; -1 is a null row."""
+        nothing = places < 0
+        if not self.schema.names:
+            return rows_without_columns(len(places))
+        if (places[~nothing] >= self.next_place).all():
+            return rows.take(pa.array(places - self.next_place, mask=nothing))
+        table = pa.Table.from_batches([*self.chunks, rows], self.schema)
+        found = table.take(pa.array(places - self.bounds[0], mask=nothing))
+        return stacked(found.to_batches()) if len(places) else rows[:0]
+
     def crowded(self, alive: int) -> bool:
         """More is held than is worth holding for this many rows alive."""
         return self.rows > 2 * alive + SLACK
+
+    def compact(self, place: NDArray[np.int64], users: NDArray[np.int64]) -> None:
+        """Forget what none of these users refers to, and tell each its new place."""
+        users = users[np.argsort(place[users])]
+        self.keep_only(place[users])
+        place[users] = np.arange(len(users))
 
     def keep_only(self, places: NDArray[np.int64]) -> None:
         """Forget all rows but those at these ascending places, which become 0, 1, 2 and so on."""

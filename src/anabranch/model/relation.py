@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.model.application import BROKEN, VALID, apply_elements
@@ -20,7 +19,6 @@ from anabranch.model.event_table import EventTable
 from anabranch.model.events import Events
 from anabranch.model.freeze import Freeze, freeze
 from anabranch.model.payloads import PayloadStore
-from anabranch.model.rows import take_rows
 from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.model.validity import Policy, Raise, Violation
 
@@ -84,7 +82,9 @@ class Relation:
             broken,
             created,
         )
-        self._keep_payloads(payload, created[:births])
+        created = created[:births]
+        self.payloads.adopt(payload, self.table.place, created[self.table.copies[created] > 0])
+        self._compact()
         first = self.position + 1
         self.position += looked_at
         invalid = np.flatnonzero(broken != VALID)
@@ -137,29 +137,9 @@ class Relation:
             self.payloads.gather(table.place[nodes]),
         )
 
-    def _keep_payloads(self, rows: pa.RecordBatch, created: NDArray[np.int32]) -> None:
-        """Keep the payload rows of a batch that events still refer to.
-
-        Where that is most of them, all are kept as they are, unless they are a small part of something large:
-        a copy costs more than the few that are garbage.
-        """
-        table, first = self.table, self.payloads.next_place
-        created = created[(table.copies[created] > 0) & (table.place[created] >= first)]
-        if 2 * len(created) > rows.num_rows and rows.get_total_buffer_size() <= 2 * rows.nbytes + 65_536:
-            self.payloads.add(rows)
-        else:
-            needed = np.zeros(rows.num_rows, np.bool_)
-            needed[table.place[created] - first] = True
-            table.place[created] = first + np.cumsum(needed)[table.place[created] - first] - 1
-            self.payloads.add(take_rows(rows, np.flatnonzero(needed)))
-        self._compact()
-
     def _compact(self) -> None:
         if self.payloads.crowded(self.table.used):
-            live = self.table.live()
-            live = live[np.argsort(self.table.place[live])]
-            self.payloads.keep_only(self.table.place[live])
-            self.table.place[live] = np.arange(len(live))
+            self.payloads.compact(self.table.place, self.table.live())
 
 
 def as_batch(elements: Elements) -> Batch:

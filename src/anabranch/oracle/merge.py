@@ -9,8 +9,9 @@ These say *which elements* come out. That the elements are right is judged by `r
 """
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from typing import Any
 
 from anabranch.model.elements import Adjust, Element, Insert, Payload, Stable
 from anabranch.model.properties import Case
@@ -146,11 +147,15 @@ class IndexedMerge(Merge):
     The first copy of an event goes out at once; corrections wait until a stable would make them impossible.
     """
 
-    def __init__(self, case: Case) -> None:
+    def __init__(
+        self, case: Case, order: Callable[[Payload], Any] = lambda payload: str(dict(payload))
+    ) -> None:
+        """``order`` is how events of one start are ordered where a stable corrects several."""
         super().__init__()
         assert case in (Case.R3, Case.R4)
         self.case = case
-        self.nodes: dict[tuple[int, str, Hashable], Node] = {}
+        self.order = order
+        self.nodes: dict[tuple[int, Hashable], Node] = {}
 
     def _take(self, name: str, element: Element) -> None:
         match element:
@@ -199,12 +204,11 @@ class IndexedMerge(Merge):
             self._advance(ahead[leader], leader)
 
     def _advance(self, time: int, leader: str) -> None:
-        for key in sorted(self.nodes, key=lambda key: key[:2]):
-            node = self.nodes[key]
-            if node.start < time:
-                self._settle(node, time, leader)
-                if time == FOREVER or all(end < time for end in node.given):
-                    del self.nodes[key]
+        due = [(key, node) for key, node in self.nodes.items() if node.start < time]
+        for key, node in sorted(due, key=lambda row: (row[1].start, self.order(row[1].payload))):
+            self._settle(node, time, leader)
+            if time == FOREVER or all(end < time for end in node.given):
+                del self.nodes[key]
         self.stable = time
         self.out.append(Stable(time))
 
@@ -241,7 +245,7 @@ class IndexedMerge(Merge):
         return +wanted
 
     def _best_guess(self, node: Node, end: int) -> int:
-        for name in sorted(self.sides, key=lambda name: (-self.sides[name].stable, name)):
+        for name in sorted(self.sides, key=lambda name: -self.sides[name].stable):
             known = [e for e in _sorted(node.shown.get(name, Counter())) if e >= self.stable]
             if known:
                 return known[0]
@@ -258,9 +262,8 @@ class IndexedMerge(Merge):
         self.out.append(Insert(node.payload, node.start, end))
 
 
-def _key(payload: Payload, start: int) -> tuple[int, str, Hashable]:
-    key = payload_key(payload)
-    return start, repr(sorted(payload.items())), key
+def _key(payload: Payload, start: int) -> tuple[int, Hashable]:
+    return start, payload_key(payload)
 
 
 def _sorted(ends: Counter[int]) -> list[int]:

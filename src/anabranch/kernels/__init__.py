@@ -1,0 +1,1 @@
+"""Operators as state machines over columnar batches, one operator per file."""

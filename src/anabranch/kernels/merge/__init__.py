@@ -1,0 +1,1 @@
+"""Logical merge: several physical streams that mean the same, one stream out. One file per case."""
