@@ -3,12 +3,14 @@
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from anabranch import Insert
 from anabranch.cli.main import COMMANDS, main
 from anabranch.connectors.writing import Target
 from anabranch.model.batch import Batch
@@ -71,7 +73,7 @@ def test_show_at_a_prefix_shows_what_that_prefix_denotes(folder, capsys):
     assert answer["events"] == [
         {"payload": {"value": "a"}, "start": 3, "end": 9, "count": 1, "freeze": "unfrozen"}
     ]
-    assert answer["frontier"] is None
+    assert "frontier" not in answer
 
 
 def test_show_history_lists_every_version(folder, capsys):
@@ -95,7 +97,7 @@ def test_check_is_silent_about_good_streams_and_names_what_is_wrong_in_bad_ones(
     assert "all valid" in capsys.readouterr().out
     assert main(["check", "bad.txt"]) == 1
     out = capsys.readouterr().out
-    assert "2 of them invalid" in out
+    assert "5 elements, 2 violations" in out
     assert "element 3 breaks insert-behind-stable" in out
     assert "element 4 breaks no-such-event" in out
 
@@ -127,8 +129,8 @@ def test_malformed_lines_are_found_by_check_and_stop_the_others(folder, capsys):
     assert main(["check", "broken.jsonl"]) == 1
     out = capsys.readouterr().out
     assert "`extra`" in out
-    assert "element 2 breaks malformed" in out
-    assert "element 3 breaks malformed" in out
+    assert "line 2 breaks malformed" in out
+    assert "line 3 breaks malformed" in out
     assert main(["show", "broken.jsonl"]) == 2
     assert "extra" in capsys.readouterr().err
     assert main(["show", "broken.jsonl", "--on-violation", "drop"]) == 0
@@ -245,7 +247,15 @@ def test_the_demo_shows_two_streams_with_one_meaning(capsys):
         (["show", "absent.jsonl"], ["absent.jsonl", "No such file"]),
         (["show", "."], ["does not tell its format"]),
         (["show", "feed.xyz"], [".xyz", ".jsonl"]),
-        (["show", "good.txt", "--at", "-3"], ["--at", "-3"]),
+        (["diff", "-", "-"], ["standard input", "twice"]),
+        (["check", "-", "-"], ["standard input", "twice"]),
+        (["check", "good.txt", "--quarantine", "good.txt"], ["write over good.txt"]),
+        (["check", "good.txt", "--output", "both.txt"], ["both.txt", "several inputs"]),
+        (["convert", "both.txt", "out.txt", "--input", "c"], ["'c'", "another stream"]),
+        (["generate", "out.jsonl", "--replicas", "0"], ["--replicas", "0"]),
+        (["generate", "out.jsonl", "--active", "0"], ["active"]),
+        (["generate", "out.jsonl", "--payload-bytes", "100000000"], ["payload_bytes"]),
+        (["generate", "out.jsonl", "--max-gap", "9223372036854775807"], ["int64"]),
         (["show", "broken.parquet"], ["broken.parquet"]),
         (["show", "broken.arrow"], ["broken.arrow"]),
         (["diff", "good.txt", "odd.jsonl"], ["column 'v'", "one type"]),
@@ -257,6 +267,7 @@ def test_the_demo_shows_two_streams_with_one_meaning(capsys):
 def test_misuse_and_bad_input_give_a_message_and_status_2(folder, capsys, arguments, words):
     Path("broken.parquet").write_bytes(b"PAR1 but not really")
     Path("broken.arrow").write_bytes(b"neither")
+    Path("both.txt").write_text("c: + a [1, 2)\nc: detach\nc: attach\nc: + a [1, 2)\n")
     Path("odd.jsonl").write_text(
         '{"kind":"insert","start":1,"end":2,"payload":{"v":1}}\n'
         '{"kind":"insert","start":1,"end":2,"payload":{"v":"x"}}\n'
@@ -269,10 +280,93 @@ def test_misuse_and_bad_input_give_a_message_and_status_2(folder, capsys, argume
         assert word in message
 
 
-def test_an_unknown_command_is_misuse(capsys):
+@pytest.mark.parametrize(
+    "arguments", [["shwo"], ["show", "good.txt", "--at", "-3"], ["show", "good.txt", "--limit", "x"]], ids=str
+)
+def test_arguments_that_make_no_sense_are_misuse(capsys, arguments):
     with pytest.raises(SystemExit) as stopped:
-        main(["shwo"])
+        main(arguments)
     assert stopped.value.code == 2
+
+
+def test_an_empty_file_denotes_nothing(folder, capsys):
+    Path("empty.txt").write_text("")
+    assert main(["show", "empty.txt"]) == 0
+    assert "0 elements, 0 events" in capsys.readouterr().out
+    assert main(["check", "empty.txt", "--output", "good.txt"]) == 1
+    assert "C1" in capsys.readouterr().out
+    assert main(["diff", "empty.txt", "empty.txt"]) == 0
+
+
+def test_what_a_payload_says_is_shown_as_it_is(folder, capsys):
+    Path("odd.txt").write_text('+ "[/]" [1, 2)\n+ "[red]x :smile:" [-inf, 5)\n+ b [-inf, inf)\n')
+    assert main(["show", "odd.txt"]) == 0
+    out = capsys.readouterr().out
+    assert "[/]" in out
+    assert "[red]x :smile:" in out
+    assert "▶" in out
+
+
+def test_payloads_that_json_has_no_type_for_are_shown_checked_and_quarantined(folder, capsys):
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    rows = [Insert({"at": moment, "raw": b"x"}, 5, 9), Insert({"at": moment}, 7, 7)]
+    Target.named("typed.parquet").write([Batch.of(rows)])
+    assert main(["check", "typed.parquet", "--quarantine", "aside.jsonl", "--json"]) == 1
+    assert "2026-01-01" in json.loads(Path("aside.jsonl").read_text())["element"]
+    assert main(["show", "typed.parquet", "--on-violation", "drop"]) == 0
+    assert "2026-01-01" in capsys.readouterr().out
+
+
+def test_a_history_leaves_out_what_is_invalid(folder, capsys):
+    assert main(["show", "bad.txt", "--history"]) == 2
+    assert "insert-behind-stable" in capsys.readouterr().err
+    assert main(["show", "bad.txt", "--history", "--on-violation", "drop"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_the_quarantine_of_a_diff_has_what_both_files_had(folder, capsys):
+    Path("fine.txt").write_text("+ a [3, 9)\n| 5\n+ b [5, 6)\n")
+    for pair in (["bad.txt", "fine.txt"], ["fine.txt", "bad.txt"]):
+        assert main(["diff", *pair, "--quarantine", "aside.jsonl"]) == 0
+        aside = [json.loads(line) for line in Path("aside.jsonl").read_text().splitlines()]
+        assert [row["file"] for row in aside] == ["bad.txt", "bad.txt"]
+
+
+def test_properties_are_of_each_input_and_of_its_valid_elements(folder, capsys):
+    Path("both.txt").write_text(
+        "e: + a [1, 9)\nw: + a [1, 8)\nw: ~ a [1, 8) -> [1, 9)\ne: ~ z [5, 6) -> [5, 9)\n"
+    )
+    assert main(["check", "both.txt", "--properties", "--json"]) == 1
+    (file,) = json.loads(capsys.readouterr().out)["files"]
+    assert "insert only" in file["properties"]["e"]
+    assert "insert only" not in file["properties"]["w"]
+
+
+def test_a_late_joiner_is_not_asked_about_what_ended_before_its_guarantee(folder, capsys):
+    Path("late.txt").write_text(
+        "old: + a [1, 2)\nold: + b [1, 9)\nold: | 5\nnew: attach from 4\nnew: + b [1, 9)\nnew: | 6\n"
+    )
+    Path("out.txt").write_text("+ a [1, 2)\n+ b [1, 9)\n| 6\n")
+    assert main(["check", "late.txt", "--output", "out.txt"]) == 0
+    Path("out.txt").write_text("+ b [1, 9)\n| 6\n")
+    assert main(["check", "late.txt", "--output", "out.txt"]) == 1
+
+
+def test_the_same_file_twice_is_two_inputs(folder, capsys):
+    assert main(["check", "good.txt", "good.txt"]) == 0
+    assert "mutually consistent" in capsys.readouterr().out
+
+
+def test_a_command_that_is_terminated_leaves_no_part_of_a_file(folder):
+    command = [sys.executable, "-m", "anabranch.cli.main", "convert", "-", "out.jsonl"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        # More than a pipe holds: once it is written, the command is reading and its file is open.
+        process.stdin.write(b'{"kind":"stable","time":1}\n' * 50_000)
+        process.stdin.flush()
+        assert len(list(folder.glob(".out.jsonl.*"))) == 1
+        process.terminate()
+        assert process.wait() == 143
+    assert sorted(path.name for path in folder.iterdir()) == ["bad.txt", "good.txt"]
 
 
 def test_a_closed_pipe_ends_the_command_quietly(folder):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch import BEGINNING, FOREVER, Adjust, Attach, Event, Insert, Stable
+from anabranch import BEGINNING, FOREVER, Adjust, Attach, Insert, Stable
 from anabranch.model.elements import sync
 
 VALID = [
@@ -77,10 +77,6 @@ def test_an_adjust_changes_the_relation_from_where_the_old_and_new_lifetime_firs
         assert sync(adjust) == min(old ^ new)
     assert adjust.removes == (not new)
 
-
-def test_an_event_is_unending_when_it_ends_at_forever_only():
-    assert Event({}, 3, FOREVER).unending
-    assert not Event({}, 3, FOREVER - 1).unending
 
 
 def test_an_input_attaches_from_the_beginning_unless_told():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -50,6 +51,19 @@ def add_quarantine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quarantine", metavar="FILE", help="leave invalid elements out and write them here, with reasons"
     )
+
+
+def whole_number(text: str) -> int:
+    """An argument that counts something."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of 0 or more")
+    return int(text)
+
+
+def check_standard_input(paths: Sequence[str]) -> None:
+    """Standard input can be read once."""
+    if sum(path == "-" for path in paths) > 1:
+        raise ValueError("standard input can be read once, - is given twice")
 
 
 def policy_of(options: argparse.Namespace) -> Policy:

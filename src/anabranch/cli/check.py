@@ -18,7 +18,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from anabranch.cli.arguments import add_json, add_quarantine, add_reading, source_of
+from anabranch.cli.arguments import add_json, add_quarantine, add_reading, check_standard_input, source_of
 
 if TYPE_CHECKING:
     from anabranch.model.observation import Observation
@@ -45,7 +45,7 @@ class _Report:
     file: str
     recording: Recording
     violations: list[Violation] = field(default_factory=list)
-    observation: Observation | None = None
+    observations: dict[str, Observation] = field(default_factory=dict)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -53,46 +53,52 @@ def run(options: argparse.Namespace) -> int:
     from anabranch.cli import quarantine
     from anabranch.model.consistency import contradiction, incompatibility
 
+    paths = [*options.files, *([options.output] if options.output else [])]
+    check_standard_input(paths)
+    quarantine.check_target(options.quarantine, paths)
     reports = [_look_at(path, options) for path in options.files]
     relations, guarantees = {}, {}
-    for report in reports:
+    for number, report in enumerate(reports, 1):
         for name, an_input in report.recording.inputs.items():
             label = name if len(reports) == 1 or name == report.file else f"{report.file}:{name}"
-            relations[label] = an_input.relation
-            guarantees[label] = an_input.guarantee
-    clash = contradiction(relations, guarantees)
-    broken = None
+            label = f"{label} (file {number})" if label in relations else label
+            relations[label], guarantees[label] = an_input.relation, an_input.guarantee
+    problems: list[object] = [contradiction(relations, guarantees)]
     if options.output:
-        reports.append(_look_at(options.output, options))
-        (merged,) = reports[-1].recording.relations().values() or [None]
-        broken = merged and incompatibility(merged, relations)
-    violations = [violation for report in reports for violation in report.violations]
+        merged = _look_at(options.output, options)
+        if list(merged.recording.inputs) != [options.output]:
+            raise ValueError(f"an output is one stream, {options.output} records several inputs")
+        reports.append(merged)
+        output = merged.recording.inputs[options.output].relation
+        problems.append(incompatibility(output, relations, guarantees))
+    found = [(report.file, violation) for report in reports for violation in report.violations]
     if options.quarantine:
-        quarantine.write(violations, options.quarantine)
-    problems = [str(problem) for problem in (clash, broken) if problem]
+        quarantine.write(found, options.quarantine)
+    named = [str(problem) for problem in problems if problem]
     if options.json:
-        print(json.dumps(_answer(reports, problems), ensure_ascii=False))
+        print(json.dumps(_answer(reports, named), ensure_ascii=False))
     else:
-        _print_reports(reports, problems, consistent=len(relations) > 1)
-    return 1 if violations or problems else 0
+        _print_reports(reports, named, consistent=len(relations) > 1)
+    return 1 if found or named else 0
 
 
 def _look_at(path: str, options: argparse.Namespace) -> _Report:
+    from collections import defaultdict
+
     from anabranch.cli.progress import progress
     from anabranch.model.observation import Observation
     from anabranch.model.recording import Recording
     from anabranch.model.validity import Quarantine
 
-    report = _Report(path, Recording())
+    report = _Report(path, Recording(), observations=defaultdict(Observation))
     aside = Quarantine(report.violations.append)
     report.recording = Recording(aside, alone=path)
-    observation = Observation() if options.properties else None
+    if options.properties:
+        report.recording.heard = lambda name, batch: report.observations[name].look_at(batch)
     with progress(f"checking {path}") as done:
         for batch in source_of(options, path).batches(policy=aside, progress=done):
             report.recording.apply(batch)
-            if observation is not None and batch.input is None:
-                observation.look_at(batch)
-    report.observation = observation
+    report.recording.close()
     return report
 
 
@@ -106,10 +112,11 @@ def _answer(reports: list[_Report], problems: list[str]) -> dict[str, Any]:
             {
                 "file": report.file,
                 "inputs": {name: i.relation.position for name, i in report.recording.inputs.items()},
-                "violations": [record(violation) for violation in report.violations],
-                "properties": None
-                if report.observation is None
-                else [str(fact) for fact in report.observation.properties()],
+                "violations": [record(violation, report.file) for violation in report.violations],
+                "properties": {
+                    name: [str(fact) for fact in observation.properties()]
+                    for name, observation in report.observations.items()
+                },
             }
             for report in reports
         ],
@@ -119,22 +126,22 @@ def _answer(reports: list[_Report], problems: list[str]) -> dict[str, Any]:
 def _print_reports(reports: list[_Report], problems: list[str], *, consistent: bool) -> None:
     for report in reports:
         elements = sum(an_input.relation.position for an_input in report.recording.inputs.values())
-        verdict = f"{len(report.violations)} of them invalid" if report.violations else "all valid"
+        verdict = f"{len(report.violations)} violations" if report.violations else "all valid"
         print(f"{report.file}: {elements} elements, {verdict}")
         for violation in report.violations[:SHOWN]:
             print(f"  {violation.message}")
             print(f"    {violation.rule.way_out}")
         if len(report.violations) > SHOWN:
             print(f"  … and {len(report.violations) - SHOWN} more (--quarantine FILE writes all)")
-        if report.observation is not None:
-            _print_properties(report.observation)
+        for name, observation in report.observations.items():
+            _print_properties(name, observation)
     for problem in problems:
         print(f"not consistent: {problem}")
     if consistent and not problems:
         print("mutually consistent: they can be one stream")
 
 
-def _print_properties(observation: Observation) -> None:
-    print(f"  properties: {observation.properties()}")
+def _print_properties(name: str, observation: Observation) -> None:
+    print(f"  properties of {name}: {observation.properties()}")
     for fact, position in observation.broken_at.items():
         print(f"  not {fact}: {fact.value!r} ends with element {position}")

@@ -58,13 +58,20 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _only(batches: Iterator[Batch], name: str) -> Iterator[Batch]:
+    """What one input said, as long as it was attached once: after a restart it begins a stream of its own."""
     from anabranch.model.batch import Kind
 
     found: set[str] = set()
+    left = False
     for batch in batches:
         found |= set(batch.inputs)
         part = batch.split().get(name)
-        if part is not None:
-            yield part.take(part.kind <= Kind.STABLE)
+        if part is None:
+            continue
+        for kind in part.kind[(part.kind >= Kind.ATTACH) | left]:
+            if left:
+                raise ValueError(f"{name!r} speaks again after it was detached: that is another stream")
+            left = kind == Kind.DETACH
+        yield part.take(part.kind <= Kind.STABLE)
     if name not in found:
         raise ValueError(f"no input is called {name!r}; there are {', '.join(sorted(found)) or 'none'}")

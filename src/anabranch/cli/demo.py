@@ -69,10 +69,10 @@ def _draw(copies: list[list[Element]], relations: list[Relation], *, same: bool)
     for name, copy, relation in zip(("east", "west"), copies, relations, strict=True):
         half = _prefix(copy)
         print(f"\nWhat {name} denotes half way, after {len(copy) // 2} of its {len(copy)} elements:\n")
-        for line in timeline(half.events(), half.frontier, width=width):
+        for line in timeline(half.events(), half.frontier, width):
             print(f"  {line}")
         print("\nand at the end:\n")
-        for line in timeline(relation.events(), relation.frontier, width=width):
+        for line in timeline(relation.events(), relation.frontier, width):
             print(f"  {line}")
     verdict = "the same" if same else "NOT the same"
     print(

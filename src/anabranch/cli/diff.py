@@ -12,12 +12,21 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from anabranch.cli.arguments import add_json, add_policy, add_reading, policy_of, source_of
+from anabranch.cli.arguments import (
+    add_json,
+    add_policy,
+    add_reading,
+    check_standard_input,
+    policy_of,
+    source_of,
+)
 
 if TYPE_CHECKING:
+    from anabranch.model.events import Difference
     from anabranch.model.relation import Relation
+    from anabranch.model.validity import Violation
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,56 +40,68 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Say whether the two are the same, and where they part."""
-    from anabranch.cli.show import show_payload
+    from anabranch.cli import quarantine
     from anabranch.model.consistency import contradiction, difference
-    from anabranch.model.json_lines import json_payload
-    from anabranch.model.notation import lifetime_text
-    from anabranch.model.time import FOREVER
 
-    left, right = _relation(options.left, options), _relation(options.right, options)
+    check_standard_input([options.left, options.right])
+    quarantine.check_target(options.quarantine, [options.left, options.right])
+    aside: list[tuple[str, Violation]] = []
+    left, right = (_relation(path, options, aside) for path in (options.left, options.right))
+    if options.quarantine:
+        quarantine.write(aside, options.quarantine)
     found = difference(left, right)
+    if found is None:
+        print(
+            json.dumps({"same": True}) if options.json else f"same: both denote the same {len(left)} events"
+        )
+        return 0
     final = contradiction({"left": left, "right": right}) is not None
     if options.json:
-        answer: dict[str, Any] = {"same": found is None}
-        if found:
-            event = found.event
-            answer |= {
-                "differences": found.events,
-                "final": final,
-                "first": {
-                    "payload": json_payload(event.payload, as_text=True),
-                    "start": event.start,
-                    "end": None if event.end == FOREVER else event.end,
-                    "left": found.left,
-                    "right": found.right,
-                    "more_on": "left" if found.left > found.right else "right",
-                    "since_element": found.arrived,
-                },
-            }
-        print(json.dumps(answer, ensure_ascii=False))
-    elif found is None:
-        print(f"same: both denote the same {len(left)} events")
+        _print_json(found, final=final)
     else:
-        event = found.event
-        side = options.left if found.left > found.right else options.right
-        print(f"different: {found.events} events differ, the first is")
-        print(f"  {show_payload(event.payload)} {lifetime_text(event.start, event.end)}")
-        print(f"  {found.left} times in {options.left}, {found.right} times in {options.right}")
-        print(f"  in {side} since element {found.arrived}")
-        print(
-            "  this is final: their stables exclude that they become the same"
-            if final
-            else "  this may still change: neither stable excludes that they become the same"
-        )
-    return 0 if found is None else 1
+        _print_difference(found, options, final=final)
+    return 1
 
 
-def _relation(path: str, options: argparse.Namespace) -> Relation:
-    from anabranch.cli import quarantine
+def _print_json(found: Difference, *, final: bool) -> None:
+    from anabranch.cli.shown import event_fields
+
+    first = {
+        **event_fields(found.event),
+        "left": found.left,
+        "right": found.right,
+        "more_on": "left" if found.left > found.right else "right",
+        "since_element": found.arrived,
+    }
+    answer = {"same": False, "differences": found.events, "final": final, "first": first}
+    print(json.dumps(answer, ensure_ascii=False))
+
+
+def _print_difference(found: Difference, options: argparse.Namespace, *, final: bool) -> None:
+    from anabranch.cli.shown import payload_shown
+    from anabranch.model.time import lifetime_text
+
+    event = found.event
+    side = options.left if found.left > found.right else options.right
+    print(f"different: {found.events} events differ, the first is")
+    print(f"  {payload_shown(event.payload)} {lifetime_text(event.start, event.end)}")
+    print(f"  {found.left} times in {options.left}, {found.right} times in {options.right}")
+    print(f"  in {side} since element {found.arrived}")
+    print(
+        "  this is final: their stables exclude that they become the same"
+        if final
+        else "  this may still change: neither stable excludes that they become the same"
+    )
+
+
+def _relation(path: str, options: argparse.Namespace, aside: list[tuple[str, Violation]]) -> Relation:
     from anabranch.cli.progress import progress
     from anabranch.model.relation import Relation
+    from anabranch.model.validity import Quarantine
 
     policy = policy_of(options)
+    if isinstance(policy, Quarantine):
+        policy = Quarantine(lambda violation: aside.append((path, violation)))
     relation = Relation(policy)
     with progress(f"reading {path}") as done:
         for batch in source_of(options, path).batches(policy=policy, progress=done):
@@ -89,6 +110,4 @@ def _relation(path: str, options: argparse.Namespace) -> Relation:
                 error.add_note("Take one of them out with: anabranch convert FILE OUT --input NAME")
                 raise error
             relation.apply(batch)
-    if options.quarantine:
-        quarantine.write(policy.violations, options.quarantine)  # type: ignore[union-attr]
     return relation

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``generate``."""
     parser.add_argument("out", metavar="OUT", help="the file to write, or - for standard output")
-    parser.add_argument("--events", type=int, default=1000, help="how many events (default 1000)")
+    parser.add_argument(
+        "--events", type=int, default=1000, help="how many events (default 1000; with --case at most)"
+    )
     parser.add_argument(
         "--seed", type=int, default=0, help="the same seed gives the same streams (default 0)"
     )
@@ -56,6 +58,8 @@ def run(options: argparse.Namespace) -> int:
 
     from anabranch.connectors.writing import Target
 
+    if options.replicas < 1:
+        raise ValueError(f"--replicas is how many files to write, {options.replicas} is none")
     if options.replicas > 1 and options.out == "-":
         raise ValueError("several replicas need several files, - is one")
     written = {}
@@ -89,7 +93,7 @@ def _streams(options: argparse.Namespace) -> list[Iterator[Batch]]:
         events=options.events,
         seed=options.seed,
         stable_freq=options.stable_freq,
-        active=options.active or max(1, min(10_000, options.events // 10)),
+        active=max(1, min(10_000, options.events // 10)) if options.active is None else options.active,
         max_gap=options.max_gap,
         disorder=options.disorder,
         revisions=options.revisions,

@@ -2,7 +2,9 @@
 
 import argparse
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 from importlib.metadata import version
 
@@ -19,11 +21,16 @@ COMMANDS = {
 
 MISUSE = 2
 INTERRUPTED = 130
+TERMINATED = 143
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status."""
     options = _parser().parse_args(arguments)
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that has no ∞ shows ?, and the command goes on
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that unfinished files are removed
     try:
         return options.run(options)
     except KeyboardInterrupt:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,27 +10,34 @@ if TYPE_CHECKING:
     from anabranch.model.validity import Violation
 
 
-def record(violation: Violation) -> dict[str, Any]:
+def record(violation: Violation, file: str) -> dict[str, Any]:
     """A violation as a JSON object; the element is in the text notation, or the raw line if it is none."""
-    from anabranch.model.notation import line_of
-    from anabranch.model.time import BEGINNING
+    from anabranch.cli.shown import element_text, time_field
 
-    element = violation.element
     return {
+        "file": file,
         "code": violation.code,
         "position": violation.position,
         "input": violation.input,
-        "element": element if isinstance(element, str) else line_of(element),
-        "frontier": None if violation.frontier == BEGINNING else violation.frontier,
+        "element": element_text(violation.element),
+        **time_field("frontier", violation.frontier),
         "message": violation.message,
         "way_out": violation.rule.way_out,
     }
 
 
-def write(violations: Iterable[Violation], path: str) -> None:
-    """All violations to a file, one per line."""
+def check_target(target: str | None, sources: Sequence[str]) -> None:
+    """What is quarantined is not written over what is read."""
+    if target is not None and any(Path(target).absolute() == Path(path).absolute() for path in sources):
+        raise ValueError(f"--quarantine would write over {target}, which is being read")
+
+
+def write(violations: Iterable[tuple[str, Violation]], path: str) -> None:
+    """All violations, with the files they are in, one per line."""
     import json
 
-    with Path(path).open("w") as file:
-        for violation in violations:
-            file.write(json.dumps(record(violation), ensure_ascii=False) + "\n")
+    from anabranch.connectors.writing import _whole as whole
+
+    with whole(path) as file:
+        for name, violation in violations:
+            file.write(json.dumps(record(violation, name), ensure_ascii=False).encode() + b"\n")

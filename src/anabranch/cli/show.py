@@ -14,11 +14,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from anabranch.cli.arguments import add_json, add_policy, add_reading, policy_of, source_of
+from anabranch.cli.arguments import add_json, add_policy, add_reading, policy_of, source_of, whole_number
 
 if TYPE_CHECKING:
     from anabranch.model.batch import Batch
@@ -28,9 +27,11 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``show``."""
     parser.add_argument("file", help="a recorded stream, or - for standard input")
-    parser.add_argument("--at", type=int, metavar="N", help="after the first N elements instead of all")
+    parser.add_argument("--at", type=whole_number, metavar="N", help="after the first N elements, not all")
     parser.add_argument("--history", action="store_true", help="every version of every event, by arrival")
-    parser.add_argument("--limit", type=int, default=50, metavar="N", help="rows to print (default 50)")
+    parser.add_argument(
+        "--limit", type=whole_number, default=50, metavar="N", help="rows to print (default 50)"
+    )
     parser.add_argument("--no-timeline", action="store_true", help="the table alone")
     add_reading(parser)
     add_policy(parser)
@@ -38,26 +39,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the relation of each input."""
+    """Print the relation of each input, or the history of the one there is."""
     from anabranch.cli import quarantine
     from anabranch.cli.progress import progress
     from anabranch.model.recording import Recording
 
-    if options.at is not None and options.at < 0:
-        raise ValueError(f"--at counts elements from the start, {options.at} is before it")
+    quarantine.check_target(options.quarantine, [options.file])
     policy = policy_of(options)
+    valid: list[Batch] = []
     recording = Recording(policy, alone=options.file)
+    if options.history:
+        recording.heard = lambda _, batch: valid.append(batch)
     with progress(f"reading {options.file}") as done:
-        batches = _first(source_of(options, options.file).batches(policy=policy, progress=done), options.at)
-        if options.history:
-            return _print_history(list(batches), options)
-        for batch in batches:
+        batches = source_of(options, options.file).batches(policy=policy, progress=done)
+        for batch in _first(batches, options.at):
             recording.apply(batch)
+    recording.close()
     if options.quarantine:
-        quarantine.write(policy.violations, options.quarantine)  # type: ignore[union-attr]
+        quarantine.write(((options.file, v) for v in policy.violations), options.quarantine)  # type: ignore[union-attr]
+    if options.history:
+        _print_history(valid, recording.inputs, options)
+        return 0
     for name, an_input in recording.inputs.items():
         if options.json:
-            print(json.dumps(_summary(name, an_input), ensure_ascii=False))
+            _print_json(name, an_input)
         else:
             _print_relation(name, an_input, options)
     return 0
@@ -74,97 +79,73 @@ def _first(batches: Iterator[Batch], count: int | None) -> Iterator[Batch]:
             return
 
 
-def _summary(name: str, an_input: Input) -> dict[str, Any]:
+def _print_json(name: str, an_input: Input) -> None:
+    from anabranch.cli.shown import counted_events, event_fields, time_field
     from anabranch.model.freeze import freeze
-    from anabranch.model.json_lines import json_payload
-    from anabranch.model.time import BEGINNING, FOREVER
+    from anabranch.model.time import FOREVER
 
-    relation = an_input.relation
-    rows = sorted(relation.current().rows(), key=lambda row: (row[0].start, row[0].end, str(row[0].payload)))
-    return {
+    frontier = an_input.relation.frontier
+    answer = {
         "input": name,
         "attached": an_input.attached,
         "elements": an_input.relation.position,
-        "frontier": None if relation.frontier == BEGINNING else relation.frontier,
-        "closed": relation.frontier == FOREVER,
+        **time_field("frontier", frontier),
+        "closed": frontier == FOREVER,
         "events": [
-            {
-                "payload": json_payload(event.payload, as_text=True),
-                "start": event.start,
-                "end": None if event.end == FOREVER else event.end,
-                "count": count,
-                "freeze": str(freeze(event.start, event.end, relation.frontier)),
-            }
-            for event, count in rows
+            {**event_fields(event), "count": count, "freeze": str(freeze(event.start, event.end, frontier))}
+            for event, count in counted_events(an_input.relation)
         ],
     }
+    print(json.dumps(answer, ensure_ascii=False))
 
 
 def _print_relation(name: str, an_input: Input, options: argparse.Namespace) -> None:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
+    from anabranch.cli.shown import counted_events, payload_shown
     from anabranch.cli.timeline import timeline
     from anabranch.model.freeze import freeze
-    from anabranch.model.notation import lifetime_text
-    from anabranch.model.time import tick_text
+    from anabranch.model.time import lifetime_text, tick_text
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     relation = an_input.relation
-    rows = sorted(relation.current().rows(), key=lambda row: (row[0].start, row[0].end, str(row[0].payload)))
+    rows = counted_events(relation)
     state = "" if an_input.attached else ", detached"
     console.print(
-        f"{name}: {an_input.relation.position} elements, {len(relation)} events, "
-        f"stable to {tick_text(relation.frontier)}{state}",
-        markup=False,
+        f"{name}: {relation.position} elements, {len(relation)} events, "
+        f"stable to {tick_text(relation.frontier)}{state}"
     )
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("payload", "lifetime", "count", "status"):
         table.add_column(column, justify="right" if column == "count" else "left")
     for event, count in rows[: options.limit]:
-        status = freeze(event.start, event.end, relation.frontier)
-        table.add_row(
-            show_payload(event.payload), lifetime_text(event.start, event.end), str(count), str(status)
-        )
-    console.print(table)
+        status = str(freeze(event.start, event.end, relation.frontier))
+        lifetime = lifetime_text(event.start, event.end)
+        table.add_row(*map(Text, (payload_shown(event.payload), lifetime, str(count), status)))
+    if rows:
+        console.print(table)
     if len(rows) > options.limit:
         console.print(f"… and {len(rows) - options.limit} more (--limit {len(rows)} shows all)")
-    if rows and not options.no_timeline:
-        console.print()
-        drawn = timeline([e for e, _ in rows[: options.limit]], relation.frontier, width=console.width)
-        for line in drawn:
+    if not options.no_timeline:
+        for line in ["", *timeline([e for e, _ in rows[: options.limit]], relation.frontier, console.width)]:
             print(line)
 
 
-def show_payload(payload: Any) -> str:
-    """A payload for people: in the notation, or what the notation has no words for as text."""
-    from anabranch.model.json_lines import json_payload
-    from anabranch.model.notation import payload_text
-
-    return payload_text(json_payload(payload, as_text=True))
-
-
-def _print_history(batches: list[Batch], options: argparse.Namespace) -> int:
+def _print_history(valid: list[Batch], inputs: dict[str, Input], options: argparse.Namespace) -> None:
+    from anabranch.cli.shown import event_fields, payload_shown
     from anabranch.model.history import history
-    from anabranch.model.json_lines import json_payload
-    from anabranch.model.notation import lifetime_text
-    from anabranch.model.time import FOREVER
+    from anabranch.model.time import lifetime_text
 
-    if any(batch.input is not None for batch in batches):
-        raise ValueError(f"a history is of one stream, {options.file} records several inputs")
-    for version in history(batches):
+    if list(inputs) != [options.file]:
+        raise ValueError(f"a history is of one stream, {options.file} records the inputs {', '.join(inputs)}")
+    for version in history(valid):
         event = version.event
         if options.json:
-            row = {
-                "payload": json_payload(event.payload, as_text=True),
-                "start": event.start,
-                "end": None if event.end == FOREVER else event.end,
-                "arrived": version.arrived,
-                "replaced": version.replaced,
-            }
-            print(json.dumps(row, ensure_ascii=False))
+            times = {"arrived": version.arrived, "replaced": version.replaced}
+            print(json.dumps({**event_fields(event), **times}, ensure_ascii=False))
         else:
-            until = "now" if version.replaced is None else str(version.replaced)
+            until = "now" if version.current else str(version.replaced)
             lifetime = lifetime_text(event.start, event.end)
-            sys.stdout.write(f"{version.arrived:>6} to {until:<6} {show_payload(event.payload)} {lifetime}\n")
-    return 0
+            print(f"{version.arrived:>6} to {until:<6} {payload_shown(event.payload)} {lifetime}")

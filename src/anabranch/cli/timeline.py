@@ -8,44 +8,50 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from anabranch.cli.shown import payload_shown
 from anabranch.model.elements import Event
-from anabranch.model.notation import payload_text
 from anabranch.model.time import BEGINNING, FOREVER, tick_text
 
 LABEL = 24
 
 
-def timeline(events: Sequence[Event], frontier: int, *, width: int = 80) -> list[str]:
+def timeline(events: Sequence[Event], frontier: int, width: int = 80) -> list[str]:
     """One line per event and an axis below them."""
     if not events:
         return []
     labels = [_label(event) for event in events]
-    room = max(20, width - max(map(len, labels)) - 2)
-    times = [t for e in events for t in (e.start, e.end) if BEGINNING < t < FOREVER]
-    first = min(times)
-    last = max(first + 1, *times, *([frontier] if frontier < FOREVER else []))
-    scale = (room - 2) / (last - first)
+    margin = max(map(len, labels)) + 2
+    room = max(20, width - margin)
+    known = [t for e in events for t in (e.start, e.end, frontier) if BEGINNING < t < FOREVER] or [0]
+    first, last = min(known), max(*known, min(known) + 1)
 
     def column(time: int) -> int:
-        return room - 1 if time == FOREVER else min(round((time - first) * scale), room - 2)
+        if time == FOREVER:
+            return room - 1
+        return min(max(0, time - first) * (room - 2) // (last - first), room - 2)
 
-    mark = column(frontier) if first <= frontier < FOREVER else room if frontier == FOREVER else -1
-    lines = []
-    for label, event in zip(labels, events, strict=True):
-        begin, end = column(event.start), max(column(event.end), column(event.start) + 1)
-        row = [" "] * room
-        for x in range(begin, end):
-            row[x] = "█" if x < mark else "▒"
-        if event.end == FOREVER:
-            row[room - 1] = "▶"
-        if 0 <= mark < room and row[mark] == " ":
-            row[mark] = "┊"
-        lines.append(f"{label:<{max(map(len, labels))}}  {''.join(row).rstrip()}")
-    return [*lines, " " * (max(map(len, labels)) + 2) + _axis(first, last, frontier, mark, room)]
+    mark = room if frontier == FOREVER else NOWHERE if frontier == BEGINNING else column(frontier)
+    bars = [_bar(column(e.start), column(e.end), mark, room, endless=e.end == FOREVER) for e in events]
+    lines = [f"{label:<{margin}}{bar}" for label, bar in zip(labels, bars, strict=True)]
+    return [*lines, " " * margin + _axis(first, last, frontier, mark, room)]
+
+
+NOWHERE = -1
+
+
+def _bar(begin: int, end: int, mark: int, room: int, *, endless: bool) -> str:
+    row = [" "] * room
+    if 0 <= mark < room:
+        row[mark] = "┊"
+    for x in range(begin, max(end, begin + 1)):
+        row[x] = "█" if x < mark else "▒"
+    if endless:
+        row[room - 1] = "▶"
+    return "".join(row).rstrip()
 
 
 def _label(event: Event) -> str:
-    text = payload_text(event.payload)
+    text = payload_shown(event.payload)
     return text if len(text) <= LABEL else text[: LABEL - 1] + "…"
 
 

@@ -15,10 +15,11 @@ For events that occur once this is C1 to C3 of LM III-D, as corrected; for bags 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 from anabranch.model.events import Difference
 from anabranch.model.relation import Relation
-from anabranch.model.time import BEGINNING, tick_text
+from anabranch.model.time import BEGINNING, lifetime_text, tick_text
 
 
 def difference(left: Relation, right: Relation) -> Difference | None:
@@ -27,6 +28,8 @@ def difference(left: Relation, right: Relation) -> Difference | None:
 
 
 def _settled_difference(left: Relation, right: Relation, stable: int, since: int) -> Difference | None:
+    if stable < since:
+        return None
     ours, theirs = (relation.current().settled(stable, since=since) for relation in (left, right))
     return ours.first_difference(theirs)
 
@@ -42,7 +45,7 @@ class Contradiction:
 
     def __str__(self) -> str:
         d = self.difference
-        lifetime = f"[{tick_text(d.event.start)}, {tick_text(d.event.end)})"
+        lifetime = lifetime_text(d.event.start, d.event.end)
         return (
             f"up to {tick_text(self.stable)}, {self.input!r} has {dict(d.event.payload)} {lifetime} "
             f"{d.left} times and {self.other!r} has it {d.right} times"
@@ -56,17 +59,13 @@ def contradiction(
 
     An input with a guarantee vouches only for events that end at or after it.
     """
-    if not inputs:
-        return None
-    leader = max(inputs, key=lambda name: inputs[name].frontier)
-    for name, relation in inputs.items():
-        since = (guarantees or {}).get(name, BEGINNING)
-        since = max(since, (guarantees or {}).get(leader, BEGINNING))
-        if name == leader or relation.frontier < since:
-            continue
-        found = _settled_difference(relation, inputs[leader], relation.frontier, since)
+    vouches = guarantees or {}
+    for name, other in combinations(sorted(inputs, key=lambda name: inputs[name].frontier), 2):
+        stable = inputs[name].frontier
+        since = max(vouches.get(name, BEGINNING), vouches.get(other, BEGINNING))
+        found = _settled_difference(inputs[name], inputs[other], stable, since)
         if found:
-            return Contradiction(name, leader, relation.frontier, found)
+            return Contradiction(name, other, stable, found)
     return None
 
 
@@ -83,7 +82,7 @@ class Incompatibility:
         if self.difference is None:
             return f"C1: the output is stable to {tick_text(self.stable)}, beyond every input"
         event = self.difference.event
-        lifetime = f"[{tick_text(event.start)}, {tick_text(event.end)})"
+        lifetime = lifetime_text(event.start, event.end)
         verb = "holds what" if self.condition == "C2" else "lacks what"
         rest = "does not have" if self.condition == "C2" else "has"
         return (
@@ -92,12 +91,19 @@ class Incompatibility:
         )
 
 
-def incompatibility(output: Relation, inputs: Mapping[str, Relation]) -> Incompatibility | None:
-    """Why an output cannot follow its mutually consistent inputs, if it cannot."""
-    leader = max(inputs, key=lambda name: inputs[name].frontier)
-    if output.frontier > inputs[leader].frontier:
-        return Incompatibility("C1", leader, output.frontier)
-    found = _settled_difference(output, inputs[leader], output.frontier, BEGINNING)
-    if not found:
-        return None
-    return Incompatibility("C2" if found.left > found.right else "C3", leader, output.frontier, found)
+def incompatibility(
+    output: Relation, inputs: Mapping[str, Relation], guarantees: Mapping[str, int] | None = None
+) -> Incompatibility | None:
+    """Why an output cannot follow its mutually consistent inputs, if it cannot.
+
+    An input with a guarantee vouches only for events that end at or after it.
+    """
+    ahead = sorted(inputs, key=lambda name: -inputs[name].frontier)
+    if not ahead or output.frontier > inputs[ahead[0]].frontier:
+        return Incompatibility("C1", ahead[0] if ahead else "nothing", output.frontier)
+    for name in ahead:
+        stable = min(output.frontier, inputs[name].frontier)
+        found = _settled_difference(output, inputs[name], stable, (guarantees or {}).get(name, BEGINNING))
+        if found:
+            return Incompatibility("C2" if found.left > found.right else "C3", name, stable, found)
+    return None

@@ -108,11 +108,6 @@ class Event:
     start: int
     end: int
 
-    @property
-    def unending(self) -> bool:
-        """No end is known."""
-        return self.end == FOREVER
-
 
 def sync(element: Insert | Adjust) -> int:
     """The earliest time at which an element changes the relation.

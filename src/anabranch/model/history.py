@@ -19,6 +19,7 @@ class Version:
     event: Event
     arrived: int
     replaced: int | None
+    """The position of the element that changed it; None while it is like this."""
 
     @property
     def current(self) -> bool:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, assert_never
 
 from anabranch.model.elements import Adjust, Attach, Control, Detach, Element, Insert, Payload, Stable, Tagged
-from anabranch.model.time import BEGINNING, FOREVER, tick_text
+from anabranch.model.time import BEGINNING, FOREVER, lifetime_text, tick_text
 
 _TIME = r"(-?\d+|-?∞|-?inf)"
 _LIFETIME = rf"\[\s*{_TIME}\s*,\s*{_TIME}\s*\)"
@@ -146,11 +146,6 @@ def line_of(element: Element | Control | Tagged) -> str:
             return f"{tag}: {line_of(inner)}"
         case _:
             assert_never(element)
-
-
-def lifetime_text(start: int, end: int) -> str:
-    """A lifetime as it is written."""
-    return f"[{tick_text(start)}, {tick_text(end)})"
 
 
 def payload_text(payload: Payload) -> str:

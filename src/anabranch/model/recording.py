@@ -4,11 +4,12 @@ An input that is not attached explicitly is attached, from the beginning, by its
 detached says nothing until it is attached again; then it begins anew, with a relation of its own, because
 what it says after a restart repeats or leaves out what it said before.
 
-Where the policy raises, what the other inputs said in the same batch has been applied.
+Where the policy raises, all that is valid in the same batch has been applied.
 
 Positions count all that an input says, attach and detach included, over all its restarts.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,6 +37,8 @@ class Recording:
     policy: Policy = field(default_factory=Raise)
     alone: str = "stream"
     inputs: dict[str, Input] = field(default_factory=dict)
+    heard: Callable[[str, Batch], object] | None = None
+    """Told what each input said that was valid."""
 
     def apply(self, batch: Batch) -> None:
         """Let every input say its part of a batch; the policy hears of violations in the order of arrival."""
@@ -50,6 +53,11 @@ class Recording:
             found += [(int(rows[violation.position - first]), violation) for violation in aside.violations]
         for _, violation in sorted(found, key=lambda row: row[0]):
             self.policy(violation)
+
+    def close(self) -> None:
+        """End the recording: where nobody spoke, the one input there is said nothing."""
+        if not self.inputs:
+            self.inputs[self.alone] = Input(Relation())
 
     def relations(self) -> dict[str, Relation]:
         """The relation of each input, of those that have left too."""
@@ -73,7 +81,9 @@ class Recording:
         speaker = self.inputs.setdefault(name, Input(Relation(input=tag)))
         if speaker.attached:
             speaker.relation.policy = policy
-            speaker.relation.apply(part)
+            change = speaker.relation.apply(part)
+            if self.heard:
+                self.heard(name, change.elements)
             return
         for row in range(len(part)):
             _refuse(Rule.DETACHED_INPUT, speaker, part.element(row), policy)

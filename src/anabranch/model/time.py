@@ -53,6 +53,15 @@ def checked_tick(tick: object, what: str) -> int:
     return tick
 
 
+def lifetime_text(start: int, end: int) -> str:
+    """A lifetime as people read it.
+
+    >>> lifetime_text(3, FOREVER)
+    '[3, ∞)'
+    """
+    return f"[{tick_text(start)}, {tick_text(end)})"
+
+
 def tick_text(tick: int) -> str:
     """A tick as people read it: a number, or ∞."""
     return "∞" if tick == FOREVER else "-∞" if tick == BEGINNING else str(tick)

@@ -15,7 +15,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from anabranch.model.elements import Adjust, Control, Element, Insert
-from anabranch.model.time import tick_text
+from anabranch.model.time import lifetime_text, tick_text
 
 
 class Rule(Enum):
@@ -69,7 +69,10 @@ _WAYS_OUT = {
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One element that broke one rule, with what was known when it did."""
+    """One element that broke one rule, with what was known when it did.
+
+    The position counts the elements of its stream from 1; that of a malformed record counts lines.
+    """
 
     rule: Rule
     position: int
@@ -86,7 +89,8 @@ class Violation:
     @property
     def message(self) -> str:
         """The rule broken, with the values that break it."""
-        where = f"element {self.position}" + (f" of input {self.input!r}" if self.input is not None else "")
+        what = "line" if self.rule is Rule.MALFORMED else "element"
+        where = f"{what} {self.position}" + (f" of input {self.input!r}" if self.input is not None else "")
         return f"{where} breaks {self.code}: {self.rule.statement}; {self.detail or self._values()}"
 
     def _values(self) -> str:
@@ -101,7 +105,7 @@ class Violation:
             case Rule.ADJUST_BEHIND_STABLE, Adjust(end=end):
                 return f"this one moves to {tick_text(end)}, the last stable is {last}"
             case Rule.NO_SUCH_EVENT, Adjust() as element:
-                lifetime = f"[{tick_text(element.start)}, {tick_text(element.old_end)})"
+                lifetime = lifetime_text(element.start, element.old_end)
                 return f"no event {dict(element.payload)} {lifetime} is there"
             case _:
                 return str(self.element)

@@ -52,6 +52,12 @@ class Workload:
                 raise ValueError(f"{name} is a share between 0 and 1, not {getattr(self, name)}")
         if self.events < 0 or self.active < 1 or self.max_gap < 0 or self.payload_bytes < 0:
             raise ValueError(f"a workload has no negative sizes and at least one active event: {self}")
+        if self.payload_bytes >= 2**31 // ROWS:
+            raise ValueError(f"payload_bytes is below {2**31 // ROWS}, not {self.payload_bytes}")
+        if (self.events + 2 * self.active) * self.max_gap + self.delay >= 2**62:
+            raise ValueError(
+                f"{self.events} events with gaps up to {self.max_gap} do not fit into int64 ticks"
+            )
 
     @cached_property
     def start(self) -> NDArray[np.int64]:

@@ -15,8 +15,7 @@ from typing import Any, TypeAlias, assert_never
 from anabranch.model.dialects.error import DialectError
 from anabranch.model.dialects.record_form import Record, RecordForm
 from anabranch.model.elements import Adjust, Element, Insert, Payload, Stable, check_payload, check_ticks
-from anabranch.model.notation import lifetime_text
-from anabranch.model.time import BEGINNING, tick_text
+from anabranch.model.time import BEGINNING, lifetime_text, tick_text
 
 
 @dataclass(frozen=True, slots=True)

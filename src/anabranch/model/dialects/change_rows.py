@@ -18,8 +18,7 @@ from anabranch.model.dialects.record_form import Record, RecordForm
 from anabranch.model.dialects.rows import Rows
 from anabranch.model.dialects.settling import Moment, Settling
 from anabranch.model.elements import Adjust, Element, Insert, Payload, Stable, check_payload, check_ticks
-from anabranch.model.notation import lifetime_text
-from anabranch.model.time import BEGINNING, FOREVER, tick_text
+from anabranch.model.time import BEGINNING, FOREVER, lifetime_text, tick_text
 
 
 class Op(StrEnum):

@@ -9,8 +9,7 @@ from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass, field
 
 from anabranch.model.dialects.error import DialectError
-from anabranch.model.notation import lifetime_text
-from anabranch.model.time import tick_text
+from anabranch.model.time import lifetime_text, tick_text
 
 
 @dataclass(slots=True)

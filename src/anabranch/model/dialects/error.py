@@ -1,7 +1,7 @@
 """What a dialect cannot say."""
 
 from anabranch.model.elements import Adjust
-from anabranch.model.notation import lifetime_text
+from anabranch.model.time import lifetime_text
 
 
 class DialectError(ValueError):

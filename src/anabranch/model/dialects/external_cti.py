@@ -19,8 +19,7 @@ from anabranch.model.dialects.held_retractions import HeldRetractions
 from anabranch.model.dialects.payload_key import PayloadKey, payload_key
 from anabranch.model.dialects.record_form import Record, RecordForm
 from anabranch.model.elements import Adjust, Element, Insert, Stable, check_ticks
-from anabranch.model.notation import lifetime_text
-from anabranch.model.time import BEGINNING, tick_text
+from anabranch.model.time import BEGINNING, lifetime_text, tick_text
 
 
 @dataclass(frozen=True, slots=True)

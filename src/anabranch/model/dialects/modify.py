@@ -16,8 +16,7 @@ from anabranch.model.dialects.error import DialectError, no_such_event
 from anabranch.model.dialects.payload_key import payload_key
 from anabranch.model.dialects.record_form import Record, RecordForm
 from anabranch.model.elements import Adjust, Element, Insert, Payload, Stable, check_payload, check_ticks
-from anabranch.model.notation import lifetime_text
-from anabranch.model.time import tick_text
+from anabranch.model.time import lifetime_text, tick_text
 
 
 @dataclass(frozen=True, slots=True)
