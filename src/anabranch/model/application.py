@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from numba import njit
-
 from anabranch.model.batch import Kind
+from anabranch.model.compiled import compiled
 from anabranch.model.event_table import NOBODY, EventTable, find, node_at, occupy, tag_of, vacate
 from anabranch.model.time import FOREVER
 from anabranch.model.validity import Rule
@@ -23,7 +22,7 @@ VALID = -1
 EMPTY, NEGATIVE, INSERT_BEHIND, OF_FROZEN, ADJUST_BEHIND, MISSING = range(len(BROKEN))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _rule_of_times(kind: int, start: int, end: int, old_end: int, stable: int) -> int:
     """The rule that an insert or an adjust breaks by its times alone."""
     if kind == INSERT:
@@ -37,7 +36,7 @@ def _rule_of_times(kind: int, start: int, end: int, old_end: int, stable: int) -
     return ADJUST_BEHIND if end < stable else VALID
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def apply_elements(
     table: EventTable,
     elements: tuple[Any, Any, Any, Any, Any],

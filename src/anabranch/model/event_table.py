@@ -8,9 +8,9 @@ those and touch a node only when it is almost surely the one.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from anabranch.model.compiled import compiled, inlined
 from anabranch.model.murmur import mix
 
 NOBODY = -1
@@ -81,21 +81,21 @@ class EventTable(NamedTuple):
         _remove_all(self, nodes)
 
 
-@njit(inline="always")
+@inlined
 def tag_of(low: Any, high: Any, start: int, end: int) -> Any:
     """31 bits of an event's hash; the lowest of them are its home among the slots."""
     word = mix(low ^ (mix(np.uint64(start) + high) + np.uint64(end) * np.uint64(0x9E3779B97F4A7C15)))
     return np.int64(word & np.uint64(0x7FFFFFFF))
 
 
-@njit(inline="always")
+@inlined
 def node_at(table: EventTable, slot: int) -> Any:
     """The node of a slot, or NOBODY."""
     entry = table.slots[slot]
     return entry & np.int64(0xFFFFFFFF) if entry >= 0 else np.int64(NOBODY)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def find(table: EventTable, tag: int, low: Any, high: Any, start: int, end: int) -> Any:
     """The slot of this event, or the empty slot where it would go."""
     mask = len(table.slots) - 1
@@ -116,7 +116,7 @@ def find(table: EventTable, tag: int, low: Any, high: Any, start: int, end: int)
         slot = (slot + 1) & mask
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def occupy(table: EventTable, slot: int, tag: int, low: Any, high: Any, start: int, end: int) -> Any:
     """Put an event with one copy into an empty slot; its node."""
     table.unused[0] -= 1
@@ -128,7 +128,7 @@ def occupy(table: EventTable, slot: int, tag: int, low: Any, high: Any, start: i
     return node
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def vacate(table: EventTable, slot: int) -> None:
     """Free the node of a slot and move up what it had pushed away, so that no probe meets a hole early."""
     mask = len(table.slots) - 1
@@ -147,7 +147,7 @@ def vacate(table: EventTable, slot: int) -> None:
     table.slots[hole] = NOBODY
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _link_all(old: Any, new: Any) -> None:
     mask = len(new) - 1
     for entry in old:
@@ -158,7 +158,7 @@ def _link_all(old: Any, new: Any) -> None:
             new[slot] = entry
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _remove_all(table: EventTable, nodes: Any) -> None:
     for node in nodes:
         low, high, start, end = table.low[node], table.high[node], table.start[node], table.end[node]

@@ -22,9 +22,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 from numpy.typing import NDArray
 
+from anabranch.model.compiled import compiled
 from anabranch.model.murmur import finish, mix, murmur
 
 Words: TypeAlias = NDArray[np.uint64]
@@ -261,26 +261,26 @@ def _hash_words(values: NDArray[np.int64], kind: Any) -> Words:
     return hashes
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _hash_integers(values: Any, kinds: Any, hashes: Any) -> None:
     for i in range(len(values)):
         low = mix(np.uint64(values[i]) + kinds[i] * np.uint64(0x9E3779B97F4A7C15))
         hashes[i, 0], hashes[i, 1] = finish(low, kinds[i])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _hash_ranges(data: Any, bounds: Any, kind: int, hashes: Any) -> None:
     for i in range(len(hashes)):
         hashes[i, 0], hashes[i, 1] = murmur(data, bounds[i], bounds[i + 1], kind)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _mix_in(hashes: Any, words: Any) -> None:
     for i in range(len(hashes)):
         hashes[i, 0], hashes[i, 1] = finish(hashes[i, 0] ^ mix(words[i]), hashes[i, 1] + words[i])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_column(total: Any, name: Any, hashes: Any, present: Any) -> None:
     """Columns add up, so their order does not matter and an absent one adds nothing."""
     for i in range(len(total)):
@@ -290,7 +290,7 @@ def _add_column(total: Any, name: Any, hashes: Any, present: Any) -> None:
             total[i, 1] += high
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fold_lists(items: Any, offsets: Any, hashes: Any) -> None:
     for i in range(len(hashes)):
         low, high = np.uint64(LIST), np.uint64(offsets[i + 1] - offsets[i])
@@ -299,7 +299,7 @@ def _fold_lists(items: Any, offsets: Any, hashes: Any) -> None:
         hashes[i, 0], hashes[i, 1] = finish(low, high)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fold_maps(keys: Any, items: Any, offsets: Any, hashes: Any) -> None:
     for i in range(len(hashes)):
         low, high = np.uint64(MAP), np.uint64(offsets[i + 1] - offsets[i])
@@ -310,7 +310,7 @@ def _fold_maps(keys: Any, items: Any, offsets: Any, hashes: Any) -> None:
         hashes[i, 0], hashes[i, 1] = finish(low, high)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _finish(total: Any) -> None:
     for i in range(len(total)):
         total[i, 0], total[i, 1] = finish(total[i, 0], total[i, 1])

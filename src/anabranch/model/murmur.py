@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from anabranch.model.compiled import compiled, inlined
 
 C1 = np.uint64(0x87C37B91114253D5)
 C2 = np.uint64(0x4CF5AD432745937F)
@@ -31,13 +33,13 @@ def _word(_typing: Any, data: Any, position: Any) -> Any:
     return signature, build
 
 
-@njit(inline="always")
+@inlined
 def rotate(word: Any, bits: int) -> Any:
     """The word with its bits moved left in a circle."""
     return (word << np.uint64(bits)) | (word >> np.uint64(64 - bits))
 
 
-@njit(inline="always")
+@inlined
 def mix(word: Any) -> Any:
     """A bijection of 64-bit words in which every input bit moves every output bit (murmur's fmix64)."""
     word ^= word >> np.uint64(33)
@@ -47,7 +49,7 @@ def mix(word: Any) -> Any:
     return word ^ (word >> np.uint64(33))
 
 
-@njit(inline="always")
+@inlined
 def finish(low: Any, high: Any) -> tuple[Any, Any]:
     """Both words, each depending on all bits of both."""
     low += high
@@ -58,7 +60,7 @@ def finish(low: Any, high: Any) -> tuple[Any, Any]:
     return low, high + low
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def murmur(data: Any, begin: int, end: int, seed: int) -> tuple[Any, Any]:
     """The 128-bit hash of ``data[begin:end]`` as a low and a high word."""
     low = high = np.uint64(seed)

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from anabranch.model.application import ADJUST, INSERT, STABLE
 from anabranch.model.batch import Batch, Kind
+from anabranch.model.compiled import compiled
 from anabranch.model.event_table import NOBODY, EventTable, find, node_at, occupy, tag_of, vacate
 from anabranch.model.properties import Fact, Properties
 from anabranch.model.time import BEGINNING
@@ -80,7 +80,7 @@ class Observation:
         self._break(Fact.KEYED, np.flatnonzero(np.arange(len(batch)) == repeat))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _first_repeat(keys: EventTable, kind: Any, start: Any, end: Any, identity: Any) -> int:
     """The first insert of a payload and start that an event has already, or -1."""
     for i in range(len(kind)):

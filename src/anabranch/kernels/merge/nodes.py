@@ -14,9 +14,9 @@ Every heap holds a node at most once and knows where, so all of them are as larg
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from anabranch.model.compiled import compiled, inlined
 from anabranch.model.murmur import mix
 from anabranch.model.time import BEGINNING
 
@@ -103,13 +103,13 @@ class Nodes(NamedTuple):
         return larger
 
 
-@njit(inline="always")
+@inlined
 def tag_of(low: Any, high: Any, start: int) -> Any:
     """31 bits of the hash of a payload and start; the lowest of them are its home among the slots."""
     return np.int64(mix(low ^ mix(np.uint64(start) + high)) & np.uint64(0x7FFFFFFF))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def find(nodes: Nodes, tag: int, low: Any, high: Any, start: int) -> Any:
     """The slot of this payload and start, or the empty slot where it would go."""
     mask = len(nodes.slots) - 1
@@ -125,14 +125,14 @@ def find(nodes: Nodes, tag: int, low: Any, high: Any, start: int) -> Any:
         slot = (slot + 1) & mask
 
 
-@njit(inline="always")
+@inlined
 def node_at(nodes: Nodes, slot: int) -> Any:
     """The node of a slot, or NOBODY."""
     entry = nodes.slots[slot]
     return entry & np.int64(0xFFFFFFFF) if entry >= 0 else np.int64(NOBODY)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def create(nodes: Nodes, slot: int, tag: int, low: Any, high: Any, start: int, end: int) -> Any:
     """A node in an empty slot, with this end in the output; no input shows it yet."""
     nodes.unused[0] -= 1
@@ -145,7 +145,7 @@ def create(nodes: Nodes, slot: int, tag: int, low: Any, high: Any, start: int, e
     return node
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def delete(nodes: Nodes, node: int) -> None:
     """Take a node out of the heaps and the slots."""
     for heap in range(len(nodes.sizes)):
@@ -157,7 +157,7 @@ def delete(nodes: Nodes, node: int) -> None:
     nodes.unused[0] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _vacate(slots: Any, slot: int) -> None:
     """Empty a slot and move up what it had pushed away, so that no probe meets a hole early."""
     mask = len(slots) - 1
@@ -172,7 +172,7 @@ def _vacate(slots: Any, slot: int) -> None:
     slots[hole] = NOBODY
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _link_all(old: Any, new: Any) -> None:
     mask = len(new) - 1
     for entry in old:
@@ -183,7 +183,7 @@ def _link_all(old: Any, new: Any) -> None:
             new[slot] = entry
 
 
-@njit(inline="always")
+@inlined
 def _before(nodes: Nodes, heap: int, one: int, other: int) -> bool:
     """One node comes before another in a heap."""
     if heap == DUE:
@@ -197,7 +197,7 @@ def _before(nodes: Nodes, heap: int, one: int, other: int) -> bool:
     return nodes.shown[heap - FIRST_INPUT, one] < nodes.shown[heap - FIRST_INPUT, other]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _rise(nodes: Nodes, heap: int, spot: int) -> int:
     node = nodes.heaps[heap, spot]
     while spot > 0:
@@ -213,7 +213,7 @@ def _rise(nodes: Nodes, heap: int, spot: int) -> int:
     return spot
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sink(nodes: Nodes, heap: int, spot: int) -> None:
     node = nodes.heaps[heap, spot]
     size = nodes.sizes[heap]
@@ -233,8 +233,8 @@ def _sink(nodes: Nodes, heap: int, spot: int) -> None:
     nodes.where[heap, node] = spot
 
 
-@njit(cache=True, nogil=True)
-def push(nodes: Nodes, heap: int, node: int) -> None:
+@compiled
+def push(nodes: Nodes, heap: int, node: Any) -> None:
     """Put a node into a heap, or to its right place there."""
     spot = nodes.where[heap, node]
     if spot == NOBODY:
@@ -244,12 +244,16 @@ def push(nodes: Nodes, heap: int, node: int) -> None:
     _sink(nodes, heap, _rise(nodes, heap, spot))
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def remove(nodes: Nodes, heap: int, node: int) -> None:
     """Take a node out of a heap, if it is there."""
+    if nodes.where[heap, node] != NOBODY:
+        _remove(nodes, heap, node)
+
+
+@compiled
+def _remove(nodes: Nodes, heap: int, node: int) -> None:
     spot = nodes.where[heap, node]
-    if spot == NOBODY:
-        return
     nodes.where[heap, node] = NOBODY
     nodes.sizes[heap] -= 1
     last = nodes.heaps[heap, nodes.sizes[heap]]
@@ -259,7 +263,7 @@ def remove(nodes: Nodes, heap: int, node: int) -> None:
         _sink(nodes, heap, _rise(nodes, heap, spot))
 
 
-@njit(inline="always")
+@inlined
 def top(nodes: Nodes, heap: int) -> Any:
     """The first node of a heap, or NOBODY."""
     return np.int64(nodes.heaps[heap, 0]) if nodes.sizes[heap] else np.int64(NOBODY)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from anabranch.kernels.merge.nodes import (
@@ -33,6 +32,7 @@ from anabranch.kernels.merge.nodes import (
 )
 from anabranch.model.application import ADJUST, INSERT, STABLE
 from anabranch.model.batch import Batch, Kind
+from anabranch.model.compiled import compiled
 from anabranch.model.payloads import PayloadStore
 from anabranch.model.time import BEGINNING, FOREVER
 
@@ -123,7 +123,7 @@ class R3:
         self.nodes = self.nodes.with_room(0, len(self.reached))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _review(nodes: Nodes, node: int, i: int, stable: int) -> None:
     """Keep a half-frozen node among those an input would shorten exactly while the input would."""
     shown = nodes.shown[i, node]
@@ -133,7 +133,7 @@ def _review(nodes: Nodes, node: int, i: int, stable: int) -> None:
         remove(nodes, FIRST_INPUT + i, node)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _best_guess(nodes: Nodes, node: int, stable: int, reached: Any, attached: Any) -> Any:
     """The end that the furthest attached input shows of a half-frozen node, or the one in the output."""
     guess, furthest = nodes.given[node], ABSENT
@@ -143,7 +143,7 @@ def _best_guess(nodes: Nodes, node: int, stable: int, reached: Any, attached: An
     return guess
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _summon(nodes: Nodes, time: int, leader: int) -> None:
     """Make every half-frozen node that this stable can change due."""
     while nodes.sizes[GIVEN] and nodes.given[top(nodes, GIVEN)] < time:
@@ -157,7 +157,7 @@ def _summon(nodes: Nodes, time: int, leader: int) -> None:
         push(nodes, DUE, node)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _advance(
     nodes: Nodes, time: int, leader: int, stable: int, reached: Any, attached: Any, out: Any, said: int
 ) -> int:
@@ -192,7 +192,7 @@ def _advance(
     return said + 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def drain(
     nodes: Nodes, stable: int, reached: Any, guarantee: Any, attached: Any, joined: Any, out: Any, said: int
 ) -> tuple[int, int, bool]:
@@ -214,7 +214,7 @@ def drain(
         stable = furthest
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def merge(
     nodes: Nodes,
     elements: tuple[Any, Any, Any, Any, Any],
