@@ -2,8 +2,10 @@
 
 import os
 import threading
+from dataclasses import replace
 from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 
 from anabranch import Insert, Stable, Tagged, read, write
@@ -93,7 +95,39 @@ def test_a_dialect_writes_one_stream_of_json_values(tmp_path):
         write(path, [Insert({"v": float("nan")}, 0, 1)], dialect="cedr")
 
 
+def test_an_empty_batch_at_the_end_is_no_mix(tmp_path):
+    path = tmp_path / "tagged.parquet"
+    write(str(path), [Batch.of([Tagged("e", ROW)]), Batch.of([])])
+    assert elements_of(path) == [Tagged("e", ROW)]
+    with pytest.raises(SchemaError, match="names its input"):
+        write(str(path), [Batch.of([Tagged("e", ROW)]), Batch.of([ROW])])
+
+
+def test_lines_do_not_make_lists_of_maps(tmp_path):
+    maps = pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64()))
+    batch = replace(Batch.of([Insert({}, 0, 1)]), payload=pa.RecordBatch.from_arrays([maps], names=["m"]))
+    with pytest.raises(SchemaError, match="'m'"):
+        write(str(tmp_path / "maps.jsonl"), [batch])
+    write(str(tmp_path / "maps.parquet"), [batch])
+    (read_back,) = read(str(tmp_path / "maps.parquet"))
+    assert read_back.payload.equals(batch.payload)
+
+
+def test_brackets_in_text_are_text(tmp_path):
+    path = tmp_path / "brackets.jsonl"
+    rows = [Insert({"v": "[" * 900}, 0, 1)]
+    write(str(path), rows)
+    assert elements_of(path) == rows
+
+
+def test_what_is_no_element_is_named():
+    with pytest.raises(TypeError, match="'x' is none"):
+        Batch.of(["x"])
+
+
 def test_a_byte_order_mark_says_nothing(tmp_path):
+    (tmp_path / "alone.txt").write_bytes(b"\xef\xbb\xbf")
+    assert elements_of(tmp_path / "alone.txt") == []
     path = tmp_path / "marked.txt"
     path.write_bytes(b"\xef\xbb\xbf+ a [1, 2)\n")
     assert elements_of(path) == [Insert({"value": "a"}, 1, 2)]

@@ -22,7 +22,7 @@ from anabranch import (
     Stable,
     Tagged,
 )
-from anabranch.model.arrow import RESERVED, batches
+from anabranch.model.arrow import RESERVED, batches, laid_out, record_batch
 from anabranch.model.schema import SchemaError
 from anabranch.model.time import timestamp
 
@@ -195,8 +195,8 @@ def test_integer_columns_without_nulls_are_read_without_a_copy(source):
 
 def test_microsecond_timestamps_are_read_without_a_copy():
     moments = pa.array([datetime(2026, 1, 1, tzinfo=UTC)] * 2, pa.timestamp("us", "UTC"))
-    batch = Batch.from_arrow(with_column("start", moments))
-    assert np.shares_memory(batch.start, memory(moments))
+    rows = pa.record_batch({"kind": pa.array(["insert"] * 2), "start": moments, "end": moments})
+    assert np.shares_memory(Batch.from_arrow(rows).start, memory(moments))
 
 
 def test_times_without_nulls_are_written_without_a_copy():
@@ -267,22 +267,22 @@ def test_views_are_made_plain_so_that_rows_of_them_can_be_taken(kind):
         (with_column("kind", None), "column 'kind' is missing; the columns are start, end, old_end"),
         (with_column("start", None), "column 'start' is missing; the columns are kind, end, old_end"),
         (with_column("end", None), "column 'end' is missing"),
-        (with_column("old_end", None), "column 'old_end' is missing, and row 1 is an adjust"),
+        (with_column("old_end", None), "column 'old_end' is missing, and row 2 is an adjust"),
         (
             with_column("kind", pa.array(["insert", "upsert"])),
-            "row 1: kind is one of insert, adjust, .*'upsert'",
+            "row 2: kind is one of insert, adjust, .*'upsert'",
         ),
         (
             with_column("kind", pa.array(["insert", None])),
-            "row 1: every element has a value in column 'kind'",
+            "row 2: every element has a value in column 'kind'",
         ),
         (
             with_column("kind", pa.array([0, 1])),
             "column 'kind' holds text or a dictionary of text, not int64",
         ),
         (with_column("kind", pa.array([[0], [1]])), "column 'kind' holds text .*, not list"),
-        (with_column("start", pa.array([1, None])), "row 1: an adjust has a start, this one is null"),
-        (with_column("start", pa.array([None, 1])), "row 0: an insert has a start, this one is null"),
+        (with_column("start", pa.array([1, None])), "row 2: an adjust has a start, this one is null"),
+        (with_column("start", pa.array([None, 1])), "row 1: an insert has a start, this one is null"),
         (
             with_column("start", pa.array([1.0, 2.0])),
             "column 'start' holds int64 ticks or timestamps, not double",
@@ -307,12 +307,34 @@ def test_views_are_made_plain_so_that_rows_of_them_can_be_taken(kind):
             with_column("end", pa.array([1, 2**60], pa.timestamp("s"))),
             "column 'end' has timestamps in s that",
         ),
-        (with_column("input", pa.array(["a", None])), "row 1: every element has a value in column 'input'"),
+        (with_column("input", pa.array(["a", None])), "row 2: every element has a value in column 'input'"),
         (
             with_column("input", pa.array([1, 2])),
             "column 'input' holds text or a dictionary of text, not int64",
         ),
         (pa.RecordBatch.from_arrays([], names=[]), "column 'kind' is missing; the columns are none"),
+        (
+            with_column("end", pa.array([1, 2], pa.timestamp("us"))),
+            r"column 'end' holds timestamp\[us\] and column 'start' holds int64",
+        ),
+        (
+            with_column("kind", pa.array(["insert", "attach"])),
+            "column 'input' is missing, and row 2 is an attach, which names its input",
+        ),
+        (
+            with_column("kind", pa.array(["detach", "insert"])),
+            "column 'input' is missing, and row 1 is a detach",
+        ),
+        (
+            pa.RecordBatch.from_arrays(
+                [*with_column("v", pa.array([1, 2])).columns] * 2, names=["a", "b"] * 5
+            ),
+            "two columns are called 'a', 'b'",
+        ),
+        (
+            with_column("payload", pa.StructArray.from_arrays([pa.array([1, 2])] * 2, names=["v", "v"])),
+            "two payload columns are called 'v'",
+        ),
         ([1, 2], "a list is not Arrow data: it has no __arrow_c_stream__"),
     ],
 )
@@ -325,8 +347,25 @@ def test_data_in_another_shape_is_refused_by_what_is_wrong(rows, message):
 @pytest.mark.parametrize("dictionary", [["a", None], [None, "a"]])
 def test_a_null_inside_a_dictionary_names_no_input(dictionary):
     inputs = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(dictionary))
-    with pytest.raises(SchemaError, match=f"row {dictionary.index(None)}: every element has a value"):
+    with pytest.raises(SchemaError, match=f"row {dictionary.index(None) + 1}: every element has a value"):
         Batch.from_arrow(with_column("input", inputs))
+
+
+def test_a_time_column_of_nulls_says_nothing_about_the_clock():
+    stamps = pa.array([1, 2], pa.timestamp("us"))
+    nulls = pa.array([None, None], pa.int64())
+    kinds = pa.array(["insert"] * 2)
+    rows = pa.record_batch({"kind": kinds, "start": stamps, "end": stamps, "old_end": nulls})
+    assert items(Batch.from_arrow(rows)) == [Insert({}, 1, 1), Insert({}, 2, 2)]
+
+
+def test_nested_rows_are_laid_out_as_their_stream_is():
+    flat = Batch.of([Insert({"a": 1}, 0, 1), Stable(1)])
+    whole = pa.schema([("a", pa.float64()), ("kind", pa.string())])
+    rows = laid_out(record_batch(flat, nested=True), whole)
+    assert rows.schema.names == ["kind", "start", "end", "old_end", "payload"]
+    assert items(Batch.from_arrow(rows)) == items(flat)
+    assert laid_out(record_batch(flat, nested=True), flat.payload.schema) == record_batch(flat)
 
 
 def test_the_beginning_of_time_is_a_time_like_any_other():

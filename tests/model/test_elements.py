@@ -78,6 +78,5 @@ def test_an_adjust_changes_the_relation_from_where_the_old_and_new_lifetime_firs
     assert adjust.removes == (not new)
 
 
-
 def test_an_input_attaches_from_the_beginning_unless_told():
     assert Attach() == Attach(BEGINNING)

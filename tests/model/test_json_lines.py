@@ -105,7 +105,9 @@ def test_integers_are_exact_however_large(number):
             '{"kind":"stable","time":' + "[" * 10**5, "`int | null`, got `array`", id="not to be read"
         ),
         pytest.param(
-            '{"kind":"insert","start":3,"end":9,"payload":' + '{"x":' * 10**5, "recursion", id="too deep"
+            '{"kind":"insert","start":3,"end":9,"payload":' + '{"x":' * 10**5,
+            "nested at most 200 levels deep",
+            id="too deep",
         ),
         ('{"kind":"stable","time":5', "truncated"),
         ('{"kind":"stable","time":5}{}', "malformed"),
@@ -117,6 +119,32 @@ def test_integers_are_exact_however_large(number):
 def test_a_line_that_is_no_element_is_refused_by_what_is_wrong(line, named):
     with pytest.raises(MalformedError, match=named):
         decode(line)
+
+
+@pytest.mark.parametrize(("opened", "closed"), [("[", "]"), ('{"x":', "}")])
+def test_values_are_nested_at_most_200_levels_deep(opened, closed):
+    def line(levels: int) -> str:
+        inner = opened * (levels - 2) + "1" + closed * (levels - 2)
+        return '{"kind":"insert","start":3,"end":9,"payload":{"v":' + inner + "}}"
+
+    assert decode(line(200)) == decode(line(200).encode())
+    for levels in (201, 500):
+        for deep in (line(levels), line(levels).encode()):
+            with pytest.raises(MalformedError, match="JSON is nested at most 200 levels deep"):
+                decode(deep)
+
+
+def test_brackets_in_text_and_side_by_side_are_not_nested():
+    payload = {"text": "[{" * 500, "wide": [[{}]] * 500}
+    assert decode(encode(Insert(payload, 3, 9))) == Insert(payload, 3, 9)
+
+
+@pytest.mark.parametrize(("key", "as_text"), [(1, "1"), (b"\x00", "00"), (True, "True")])
+def test_keys_that_are_not_text_are_refused_unless_text_will_do(key, as_text):
+    element = Insert({"a": {key: "x"}}, 0, 1)
+    with pytest.raises(UnwritableError, match=f"the key .*{type(key).__name__}"):
+        encode(element)
+    assert decode(encode(element, as_text=True)) == Insert({"a": {as_text: "x"}}, 0, 1)
 
 
 MOMENT = datetime(2026, 1, 1, 12, tzinfo=UTC)

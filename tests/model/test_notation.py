@@ -1,6 +1,7 @@
 """What is written in the notation is read back, and what is not in it is refused with its line."""
 
 import math
+from decimal import Decimal
 
 import pytest
 from element_strategies import elements, json_payloads, streams
@@ -98,7 +99,11 @@ def test_empty_lines_and_comments_say_nothing():
         ("~ a [3, 9) -> [4, 7)", "an adjust keeps the start, '~ a [3, 9) -> [4, 7)' moves it from 3 to 4"),
         ("+ a b [3, 9)", "a payload is a name, a JSON value or a JSON object, 'a b' is none"),
         ('+ {"a": 1 [3, 9)', "a payload is a name, a JSON value or a JSON object, '{\"a\": 1' is none"),
-        pytest.param("+ " + "[" * 10**5 + " [3, 9)", "a payload is a name, a JSON value", id="too deep"),
+        pytest.param("+ " + "[" * 10**5 + " [3, 9)", "nested at most 200 levels deep", id="too deep to read"),
+        pytest.param(
+            "+ " + "[" * 201 + "]" * 201 + " [3, 9)", "nested at most 200 levels deep", id="too deep to keep"
+        ),
+        ('+ {"a": {"b": 1, "b": 2}} [3, 9)', "an object has each key once, this one has 'b' twice"),
         ("| 9223372036854775808", "a time is an int64 of ticks, 9223372036854775808 does not fit"),
         ("attach", "attach and detach name their input, 'attach' names none"),
         ("detach", "attach and detach name their input, 'detach' names none"),
@@ -119,6 +124,13 @@ def test_a_value_that_json_has_no_type_for_is_refused_with_the_way_out(value):
     with pytest.raises(NotationError, match=f"JSON values.*{type(value).__name__}") as caught:
         text([Insert({"x": value}, 0, 1)])
     assert "Parquet" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize(("value", "written"), [(b"\x00\xff", '"00ff"'), (Decimal("1.5"), '"1.5"')])
+def test_a_value_that_json_has_no_type_for_is_text_where_that_is_asked_for(value, written):
+    assert line_of(Insert({"x": [value]}, 0, 1), as_text=True) == '+ {"x": [' + written + "]} [0, 1)"
+    tagged = Tagged("e", Adjust({"x": value}, 0, 1, 2))
+    assert line_of(tagged, as_text=True) == 'e: ~ {"x": ' + written + "} [0, 1) -> [0, 2)"
 
 
 @given(st.text(max_size=6))

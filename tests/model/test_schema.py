@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from anabranch import Attach, Batch, Event, Insert, Relation, Tagged
-from anabranch.model.schema import SchemaError, conformed, unified
+from anabranch.model.schema import SchemaError, conformed, sorts_agree, unified
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -25,6 +25,11 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
         (date(2026, 1, 1), NOW),
         ([1], {"a": 1}),
         ([1], ["x"]),
+        (["x"], [b"x"]),
+        ([[0.5]], [[Decimal("0.5")]]),
+        ({"a": "x"}, {"a": b"x", "b": 1}),
+        ([2**53 + 1], [0.5]),
+        ({"a": {"b": 0.5}}, {"a": {"b": 2**53 + 1}}),
     ],
     ids=str,
 )
@@ -49,6 +54,8 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(first, then):
         (Decimal("1.5"), Decimal("10.25")),
         ([1], [0.5]),
         ({"a": 1}, {"b": 2}),
+        ({"a": 1}, {"b": [{"c": 0.5}]}),
+        ([None], ["x"]),
     ],
     ids=str,
 )
@@ -78,6 +85,36 @@ def test_dictionaries_and_plain_columns_mix():
     schema = unified(plain.schema, encoded.schema)
     assert conformed(encoded, schema).column("v").to_pylist() == ["y", None]
     assert unified(encoded.schema, encoded.schema) == encoded.schema
+
+
+def test_dictionaries_and_plain_items_of_lists_mix():
+    plain = pa.RecordBatch.from_pydict({"v": [["x"], ["y"]]})
+    encoded = pa.RecordBatch.from_pydict(
+        {"v": pa.array([["y"]], pa.list_(pa.dictionary(pa.int8(), pa.string())))}
+    )
+    schema = unified(plain.schema, encoded.schema)
+    assert conformed(encoded, schema).column("v").to_pylist() == [["y"]]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "agree"),
+    [
+        (pa.map_(pa.string(), pa.int8()), pa.map_(pa.large_string(), pa.float64()), True),
+        (pa.map_(pa.string(), pa.int8()), pa.map_(pa.string(), pa.string()), False),
+        (pa.map_(pa.string(), pa.int8()), pa.map_(pa.binary(), pa.int8()), False),
+        (pa.list_(pa.int8(), 2), pa.large_list(pa.int64()), True),
+        (pa.binary(3), pa.binary(), True),
+        (pa.struct([("a", pa.date32())]), pa.map_(pa.string(), pa.date32()), False),
+    ],
+    ids=str,
+)
+def test_sorts_are_told_all_the_way_down(one, other, agree):
+    assert sorts_agree(one, other) == sorts_agree(other, one) == agree
+
+
+def test_a_column_that_some_batches_lack_may_be_null():
+    strict = pa.schema([pa.field("v", pa.int64(), nullable=False)])
+    assert unified(strict, pa.schema([("w", pa.int64())])).field("v").nullable
 
 
 def test_a_relation_is_of_one_stream():

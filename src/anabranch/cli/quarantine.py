@@ -36,7 +36,7 @@ def write(violations: Iterable[tuple[str, Violation]], path: str) -> None:
     """All violations, with the files they are in, one per line."""
     import json
 
-    from anabranch.connectors.writing import _whole as whole
+    from anabranch.connectors.writing import whole
 
     with whole(path) as file:
         for name, violation in violations:

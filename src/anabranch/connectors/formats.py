@@ -3,6 +3,8 @@
 from enum import Enum
 from pathlib import Path
 
+from anabranch.model.dialects import DIALECTS
+
 
 class Format(Enum):
     """A file format, by its name on the command line."""
@@ -36,6 +38,21 @@ STANDARD = "-"
 
 class UnknownFormatError(ValueError):
     """A file's name does not tell its format."""
+
+
+def checked_format(path: str, name: str | None, dialect: str | None) -> Format:
+    """The format given by name or told by the path, if it goes with the dialect."""
+    names = [known.value for known in Format]
+    if name is not None and name not in names:
+        raise UnknownFormatError(f"a format is one of {', '.join(names)}, not {name!r}")
+    chosen = format_of(path) if name is None else Format(name)
+    if dialect is not None and dialect not in DIALECTS:
+        raise UnknownFormatError(f"a dialect is one of {', '.join(DIALECTS)}, not {dialect!r}")
+    if dialect is not None and chosen is not Format.JSON_LINES:
+        error = UnknownFormatError(f"a dialect is written as JSON lines, {path!r} is {chosen.value}")
+        error.add_note("Give the file an ending of JSON lines, or leave the dialect out.")
+        raise error
+    return chosen
 
 
 def format_of(path: str) -> Format:

@@ -4,7 +4,7 @@ Memory is one batch, whatever the size of the file. A line that is no element go
 with its number and text, and the lines around it are read all the same.
 """
 
-import json
+import codecs
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.connectors.formats import STANDARD, Format, format_of
+from anabranch.connectors.formats import STANDARD, Format, checked_format
 from anabranch.model import json_lines, notation
 from anabranch.model.arrow import batches as arrow_batches
 from anabranch.model.batch import Batch
@@ -46,7 +47,7 @@ class Source:
     @classmethod
     def named(cls, path: str, format: str | None = None, dialect: str | None = None) -> "Source":  # noqa: A002
         """A source whose format is given or told by its name."""
-        return cls(path, Format(format) if format else format_of(path), dialect)
+        return cls(path, checked_format(path, format, dialect), dialect)
 
     def batches(
         self, *, policy: Policy | None = None, progress: Callable[[float], object] | None = None
@@ -59,7 +60,7 @@ class Source:
                 case Format.ARROW:
                     yield from _ahead(_arrow(self.path, progress))
                 case Format.JSON_LINES | Format.NOTATION:
-                    yield from self._from_lines(policy or Raise(), progress)
+                    yield from _of_one_kind(self._from_lines(policy or Raise(), progress))
         except pa.ArrowException as reason:
             raise UnreadableError(f"{self.path} cannot be read as {self.format.value}: {reason}") from None
         except SchemaError as error:
@@ -69,14 +70,31 @@ class Source:
     def _from_lines(self, policy: Policy, progress: Callable[[float], object] | None) -> Iterator[Batch]:
         if self.dialect is not None:
             dialect: Any = DIALECTS[self.dialect]
-            items = _parsed(self.path, lambda line: dialect.from_record(json.loads(line)), policy, progress)
+            items = _parsed(self.path, lambda line: dialect.from_record(_json_object(line)), policy, progress)
             return _in_batches(dialect.read(items))
         parse = json_lines.decode if self.format is Format.JSON_LINES else _notation_line
         return _in_batches(_parsed(self.path, parse, policy, progress))
 
 
+def _json_object(line: bytes) -> Any:
+    value = msgspec.json.decode(line)
+    json_lines.check_depth(value, line)
+    return value
+
+
 def _notation_line(line: bytes) -> Element | Tagged | None:
     return notation.parse_line(line.decode())
+
+
+def _of_one_kind(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """The same batches, as long as either every element names its input or none does."""
+    tagged: bool | None = None
+    for batch in batches:
+        if len(batch):
+            if tagged is not None and tagged != (batch.input is not None):
+                raise SchemaError("either every element of a stream names its input or none does")
+            tagged = batch.input is not None
+        yield batch
 
 
 def _in_batches(elements: Iterable[Element | Tagged]) -> Iterator[Batch]:
@@ -97,17 +115,18 @@ def _parsed(
 ) -> Iterator[Any]:
     with _opened(path) as (file, size):
         done = 0
-        for number, line in enumerate(file, 1):
+        for number, text in enumerate(file, 1):
+            line = text.removeprefix(codecs.BOM_UTF8) if number == 1 else text
             done += len(line)
             if progress and size and number % 4096 == 0:
                 progress(done / size)
-            if line.isspace():
+            if not line.strip():
                 continue
             try:
                 item = parse(line)
             except (ValueError, TypeError, RecursionError) as reason:
-                text = line.decode(errors="replace").rstrip("\n")
-                policy(Violation(Rule.MALFORMED, number, text, BEGINNING, detail=f"{reason}: {text[:200]}"))
+                raw = line.decode(errors="replace").rstrip("\n")
+                policy(Violation(Rule.MALFORMED, number, raw, BEGINNING, detail=f"{reason}: {raw[:200]}"))
                 continue
             if item is not None:
                 yield item
@@ -167,10 +186,8 @@ def _even_part(rows: int) -> int:
 
 
 def _arrow(path: str, progress: Callable[[float], object] | None) -> Iterator[Batch]:
-    if path == STANDARD:
-        yield from _counted(pa.ipc.open_stream(sys.stdin.buffer), 0, progress)
-        return
-    with pa.memory_map(path) as file:
+    standard = path == STANDARD
+    with pa.BufferReader(sys.stdin.buffer.read()) if standard else pa.memory_map(path) as file:
         if file.read(6) == b"ARROW1":
             reader = pa.ipc.open_file(file)
             parts = (reader.get_batch(i) for i in range(reader.num_record_batches))

@@ -8,19 +8,24 @@ import contextlib
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.connectors.formats import STANDARD, Format, format_of
+from anabranch.connectors.formats import STANDARD, Format, checked_format
 from anabranch.model import json_lines, notation
+from anabranch.model.arrow import laid_out, record_batch
 from anabranch.model.batch import Batch
 from anabranch.model.dialects import DIALECTS
 from anabranch.model.elements import Element, Tagged
+from anabranch.model.json_lines import json_payload
+from anabranch.model.schema import SchemaError, unified
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,7 @@ class Target:
         as_text: bool = False,
     ) -> "Target":
         """A target whose format is given or told by its name."""
-        return cls(path, Format(format) if format else format_of(path), dialect, as_text)
+        return cls(path, checked_format(path, format, dialect), dialect, as_text)
 
     def write(self, batches: Iterable[Batch]) -> int:
         """Write a stream; how many elements that was."""
@@ -55,68 +60,90 @@ class Target:
                 count += len(batch)
                 yield batch
 
-        if self.format.is_lines:
-            with _whole(self.path) as file:
-                for line in self._lines(counted()):
-                    file.write(line + b"\n")
-        else:
-            self._write_columns(counted())
+        try:
+            if self.format.is_lines:
+                with whole(self.path) as file:
+                    for line in self._lines(counted()):
+                        file.write(line + b"\n")
+            else:
+                self._write_columns(counted())
+        except pa.ArrowException as reason:
+            raise ValueError(f"{self.path} cannot be written as {self.format.value}: {reason}") from None
         return count
 
     def _lines(self, batches: Iterable[Batch]) -> Iterator[bytes]:
-        elements = (element for batch in batches for element in objects(batch))
+        elements = (element for batch in batches for element in objects(_without_maps(batch)))
         if self.dialect is not None:
             dialect: Any = DIALECTS[self.dialect]
-            for item in dialect.write(elements):
-                yield json.dumps(dialect.to_record(item), ensure_ascii=False).encode()
+            for item in dialect.write(map(_of_one_stream, elements)):
+                yield json.dumps(
+                    json_payload(dialect.to_record(item), self.as_text), ensure_ascii=False
+                ).encode()
         elif self.format is Format.NOTATION:
-            yield from (notation.line_of(element).encode() for element in elements)
+            yield from (notation.line_of(element, as_text=self.as_text).encode() for element in elements)
         else:
             yield from (json_lines.encode(element, as_text=self.as_text) for element in elements)
 
     def _write_columns(self, batches: Iterable[Batch]) -> None:
-        """One part per run of batches with equal schemas; several parts become one with all columns."""
+        """Batches wait in temporary files until all payload columns are known; then they become one file."""
         with contextlib.ExitStack() as stack:
-            final = stack.enter_context(_whole(self.path))
-            parts: list[Any] = []
+            final = stack.enter_context(whole(self.path))
+            parts: list[IO[bytes]] = []
             writer: Any = None
-            schema: pa.Schema | None = None
+            waiting: pa.Schema | None = None
+            payload = pa.schema([])
             for batch in batches:
-                rows = _plain(batch.to_arrow())
-                if schema is None or not rows.schema.equals(schema):
+                if not len(batch):
+                    continue
+                payload = unified(payload, batch.payload.schema)
+                rows = _plain(record_batch(batch, nested=True))
+                if waiting is None or rows.schema != waiting:
                     if writer is not None:
                         writer.close()
-                    schema = rows.schema
-                    parts.append(stack.enter_context(_temporary_file()))
-                    writer = pa.ipc.new_stream(parts[-1], schema)
+                    waiting = rows.schema
+                    parts.append(stack.enter_context(tempfile.TemporaryFile()))
+                    writer = pa.ipc.new_stream(parts[-1], waiting)
                 writer.write_batch(rows)
             if writer is not None:
                 writer.close()
-            self._join(parts, final)
+            self._join(parts, payload, final)
 
-    def _join(self, parts: list[IO[bytes]], final: IO[bytes]) -> None:
+    def _join(self, parts: list[IO[bytes]], payload: pa.Schema, final: IO[bytes]) -> None:
         readers = []
         for part in parts:
             part.seek(0)
             readers.append(pa.ipc.open_stream(part))
-        if not readers:
-            readers = [pa.RecordBatchReader.from_batches(_EMPTY.schema, [_EMPTY])]
-        schema = pa.unify_schemas([reader.schema for reader in readers], promote_options="permissive")
+        if len({"input" in reader.schema.names for reader in readers}) > 1:
+            raise SchemaError("either every element of a stream names its input or none does")
+        rows = (laid_out(waiting, payload) for reader in readers for waiting in reader)
+        first = next(rows, Batch.of([]).to_arrow())
+        with self._writer(final, first.schema) as writer:
+            for part in chain([first] if readers else [], rows):
+                writer.write_batch(part)
+
+    def _writer(self, final: IO[bytes], schema: pa.Schema) -> Any:
         if self.format is Format.PARQUET:
-            writer: Any = pq.ParquetWriter(
-                final, schema, compression="zstd", use_dictionary=["kind", "input"]
-            )
-        else:
-            writer = (
-                pa.ipc.new_stream(final, schema) if self.path == STANDARD else pa.ipc.new_file(final, schema)
-            )
-        with writer:
-            for reader in readers:
-                for rows in reader:
-                    writer.write_table(_promoted(rows, schema))
+            return pq.ParquetWriter(final, schema, compression="zstd", use_dictionary=["kind", "input"])
+        return pa.ipc.new_stream(final, schema) if self.path == STANDARD else pa.ipc.new_file(final, schema)
 
 
-_EMPTY = Batch.of([]).to_arrow()
+def _without_maps(batch: Batch) -> Batch:
+    maps = [field.name for field in batch.payload.schema if pa.types.is_map(field.type)]
+    if maps:
+        error = SchemaError(f"lines have no words for maps, payload column {maps[0]!r} holds them")
+        error.add_note("Write Parquet or Arrow files, or make the column a list of structs.")
+        raise error
+    return batch
+
+
+def _of_one_stream(element: Element | Tagged) -> Element:
+    if isinstance(element, Tagged):
+        error = ValueError(
+            f"a dialect writes one stream, this one records inputs, {element.input!r} among them"
+        )
+        error.add_note("Take one of them out with --input NAME.")
+        raise error
+    return element
 
 
 def objects(batch: Batch) -> Iterator[Element | Tagged]:
@@ -133,33 +160,31 @@ def _plain(rows: pa.RecordBatch) -> pa.RecordBatch:
     return rows
 
 
-def _promoted(rows: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
-    """The rows with all columns of the schema, in its types."""
-    table = pa.Table.from_batches([rows])
-    if rows.schema == schema:
-        return table
-    return pa.concat_tables([schema.empty_table(), table], promote_options="permissive").combine_chunks()
-
-
 @contextlib.contextmanager
-def _whole(path: str) -> Iterator[IO[bytes]]:
+def whole(path: str) -> Iterator[IO[bytes]]:
+    """A file to write to that appears under its name when all is written; standard output for ``-``.
+
+    What is there and no plain file (a pipe, a device) is written to directly; a link stays a link.
+    """
     if path == STANDARD:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    target = Path(path)
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file():
+        with target.open("wb") as file:
+            yield file
+        return
     hidden = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        with hidden.open("wb") as file:
+        try:
+            file = hidden.open("wb")
+        except OSError as reason:
+            raise type(reason)(reason.errno, reason.strerror, path) from None
+        with file:
             yield file
+        if target.exists():
+            hidden.chmod(target.stat().st_mode & 0o7777)
         hidden.replace(target)
     finally:
         hidden.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _temporary_file() -> Iterator[IO[bytes]]:
-    import tempfile
-
-    with tempfile.TemporaryFile() as file:
-        yield file

@@ -12,7 +12,8 @@ The record batch has the columns
 
 and then either the payload columns, or, where one of those has a name from this table or is called
 ``payload``, all of them in one struct column ``payload``. A time that is null is infinite (for an attach:
-from the beginning); the greatest int64 is read as infinite too. Timestamps are microsecond ticks.
+from the beginning); the greatest int64 is read as infinite too. Timestamps are microsecond ticks, and where
+one time column holds them all do. No two columns have one name.
 """
 
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 
 from anabranch.model.batch import KINDS, Batch, Kind
 from anabranch.model.rows import rows_without_columns
-from anabranch.model.schema import SchemaError
+from anabranch.model.schema import SchemaError, conformed
 from anabranch.model.time import BEGINNING, FOREVER
 
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
@@ -52,8 +53,8 @@ def batches(data: Any) -> Iterator[Batch]:
         yield _from_record_batch(pa.RecordBatch.from_pylist([], schema=reader.schema))
 
 
-def record_batch(batch: Batch, *, unit: pa.DataType | None = None) -> pa.RecordBatch:
-    """The batch as Arrow data."""
+def record_batch(batch: Batch, *, unit: pa.DataType | None = None, nested: bool = False) -> pa.RecordBatch:
+    """The batch as Arrow data; where ``nested``, with its payload in one struct column whatever the names."""
     kind, start = batch.kind, batch.start
     no_start = (
         ((kind == Kind.STABLE) & (start == FOREVER))
@@ -70,12 +71,26 @@ def record_batch(batch: Batch, *, unit: pa.DataType | None = None) -> pa.RecordB
         columns["input"] = pa.DictionaryArray.from_arrays(
             pa.array(batch.input), pa.array(batch.inputs, pa.string())
         )
-    payload = batch.payload
-    if set(payload.schema.names) & set(RESERVED):
-        columns["payload"] = pa.StructArray.from_arrays(payload.columns, fields=list(payload.schema))
-    else:
-        columns |= dict(zip(payload.schema.names, payload.columns, strict=True))
-    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+    frame = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+    return _with_payload(frame, batch.payload, nested or is_nested(batch.payload.schema))
+
+
+def is_nested(payload: pa.Schema) -> bool:
+    """A payload column has the name of another column, so all of them are in one struct column."""
+    return not set(payload.names).isdisjoint(RESERVED)
+
+
+def laid_out(rows: pa.RecordBatch, payload: pa.Schema) -> pa.RecordBatch:
+    """Nested rows in the one layout of a stream whose payloads have this schema."""
+    frame, own = rows.drop_columns("payload"), pa.RecordBatch.from_struct_array(rows.column("payload"))
+    return _with_payload(frame, conformed(own, payload), is_nested(payload)) if payload.names else frame
+
+
+def _with_payload(frame: pa.RecordBatch, payload: pa.RecordBatch, nested: bool) -> pa.RecordBatch:
+    if nested:
+        return frame.append_column("payload", payload.to_struct_array())
+    columns, names = frame.columns + payload.columns, frame.schema.names + payload.schema.names
+    return pa.RecordBatch.from_arrays(columns, names=names)
 
 
 def times(
@@ -90,20 +105,53 @@ def times(
 
 def _from_record_batch(rows: pa.RecordBatch) -> Batch:
     names = rows.schema.names
+    _check_names(names, "columns")
     for name in ("kind", "start", "end"):
         if name not in names:
             raise SchemaError(f"column {name!r} is missing; the columns are {', '.join(names) or 'none'}")
     kind = _kinds(rows.column("kind"))
+    if "input" not in names:
+        _check_no_controls(kind)
     codes, inputs = _inputs(rows.column("input")) if "input" in names else (None, ())
-    return Batch(
-        kind,
-        _starts(rows, kind),
-        _ticks(rows, "end", missing=FOREVER),
-        _old_ends(rows, kind),
-        _payload_columns(rows),
-        codes,
-        inputs,
-    )
+    start, end, old_end = _starts(rows, kind), _ticks(rows, "end", missing=FOREVER), _old_ends(rows, kind)
+    _check_one_clock(rows)
+    return Batch(kind, start, end, old_end, _payload_columns(rows), codes, inputs)
+
+
+def _check_names(names: list[str], what: str) -> None:
+    if len(set(names)) < len(names):
+        twice = ", ".join(repr(name) for name in dict.fromkeys(names) if names.count(name) > 1)
+        error = SchemaError(f"two {what} are called {twice}")
+        error.add_note("A name stands for one column; rename the others.")
+        raise error
+
+
+def _check_one_clock(rows: pa.RecordBatch) -> None:
+    """Columns that hold only nulls say nothing about the clock."""
+    clocks: dict[bool, tuple[str, pa.DataType]] = {}
+    for name in ("start", "end", "old_end"):
+        if name in rows.schema.names:
+            column = rows.column(name)
+            if column.null_count < len(column):
+                clocks.setdefault(pa.types.is_timestamp(column.type), (name, column.type))
+    if len(clocks) > 1:
+        (name, stamps), (other, ticks) = clocks[True], clocks[False]
+        error = SchemaError(f"column {name!r} holds {stamps} and column {other!r} holds {ticks}")
+        error.add_note("The times of a stream are on one clock; give all of them timestamps or int64 ticks.")
+        raise error
+
+
+def _check_no_controls(kind: NDArray[np.int8]) -> None:
+    controls = np.flatnonzero(kind >= Kind.ATTACH)
+    if len(controls):
+        row = int(controls[0])
+        raise SchemaError(
+            f"column 'input' is missing, and row {row + 1} is {_a(kind[row])}, which names its input"
+        )
+
+
+def _a(kind: int) -> str:
+    return f"{'an' if KINDS[kind][0] in 'aei' else 'a'} {KINDS[kind]}"
 
 
 def _kinds(column: Any) -> NDArray[np.int8]:
@@ -112,7 +160,7 @@ def _kinds(column: Any) -> NDArray[np.int8]:
     wrong = np.flatnonzero(np.isin(codes, unknown))
     if len(wrong):
         row = int(wrong[0])
-        raise SchemaError(f"row {row}: kind is one of {', '.join(KINDS)}, not {names[codes[row]]!r}")
+        raise SchemaError(f"row {row + 1}: kind is one of {', '.join(KINDS)}, not {names[codes[row]]!r}")
     kinds = [KINDS.index(name) if name in KINDS else 0 for name in names]
     return np.array(kinds or [0], np.int8)[codes]
 
@@ -123,7 +171,7 @@ def _old_ends(rows: pa.RecordBatch, kind: NDArray[np.int8]) -> NDArray[np.int64]
         return _ticks(rows, "old_end", missing=FOREVER)
     adjusts = np.flatnonzero(kind == Kind.ADJUST)
     if len(adjusts):
-        raise SchemaError(f"column 'old_end' is missing, and row {adjusts[0]} is an adjust")
+        raise SchemaError(f"column 'old_end' is missing, and row {adjusts[0] + 1} is an adjust")
     return np.zeros(rows.num_rows, np.int64)
 
 
@@ -135,7 +183,7 @@ def _starts(rows: pa.RecordBatch, kind: NDArray[np.int8]) -> NDArray[np.int64]:
     absent = column.is_null().to_numpy(zero_copy_only=False)
     wrong = np.flatnonzero(absent & (kind <= Kind.ADJUST))
     if len(wrong):
-        raise SchemaError(f"row {wrong[0]}: an {KINDS[kind[wrong[0]]]} has a start, this one is null")
+        raise SchemaError(f"row {wrong[0] + 1}: {_a(kind[wrong[0]])} has a start, this one is null")
     return np.where(absent & (kind >= Kind.ATTACH), BEGINNING, _ticks(rows, "start", missing=FOREVER))
 
 
@@ -174,7 +222,9 @@ def _names(column: Any, what: str) -> tuple[NDArray[np.int64], list[str]]:
         raise SchemaError(f"column {what!r} holds text or a dictionary of text, not {column.type}")
     absent = np.flatnonzero(~column.is_valid().to_numpy(zero_copy_only=False))
     if len(absent):
-        raise SchemaError(f"row {absent[0]}: every element has a value in column {what!r}, this one is null")
+        raise SchemaError(
+            f"row {absent[0] + 1}: every element has a value in column {what!r}, this one is null"
+        )
     encoded = column if is_encoded else column.dictionary_encode()
     return encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary.to_pylist()
 
@@ -185,6 +235,7 @@ def _payload_columns(rows: pa.RecordBatch) -> pa.RecordBatch:
         nested = rows.column("payload")
         if not nested.type.num_fields:
             return rows_without_columns(rows.num_rows)
+        _check_names([field.name for field in nested.type], "payload columns")
         return _without_views(nested.flatten(), list(nested.type))
     if not names:
         return rows_without_columns(rows.num_rows)

@@ -227,3 +227,5 @@ def _times(element: Element | Control) -> tuple[int, int, int, int]:
             return Kind.ATTACH, guarantee, 0, 0
         case Detach():
             return Kind.DETACH, 0, 0, 0
+        case other:
+            raise TypeError(f"a stream is made of inserts, adjusts and stables, {other!r} is none")

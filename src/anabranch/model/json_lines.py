@@ -8,7 +8,8 @@
 
 A null end, old_end or time is infinite. Any element may name its input. Payload values are null, booleans,
 integers, finite numbers, text, lists and objects; what JSON has no type for is refused, or written as text
-where that is asked for.
+where that is asked for. Nothing is nested deeper than 200 levels, and of equal keys in one object the last
+one counts.
 """
 
 import math
@@ -22,6 +23,9 @@ from anabranch.model.time import BEGINNING, FOREVER
 
 Item: TypeAlias = Element | Tagged
 
+LEVELS = 200
+"""How deep objects and lists may be nested, the record itself included."""
+
 
 class MalformedError(ValueError):
     """A record is not an element."""
@@ -30,8 +34,8 @@ class MalformedError(ValueError):
 class UnwritableError(ValueError):
     """A value cannot be written as JSON without loss."""
 
-    def __init__(self, value: object) -> None:
-        super().__init__(f"JSON has no type for {value!r} ({type(value).__name__})")
+    def __init__(self, value: object, *, role: str = "") -> None:
+        super().__init__(f"JSON has no type for {role}{value!r} ({type(value).__name__})")
         self.add_note("Write such values as text (--text), or write Parquet or Arrow files.")
 
 
@@ -84,13 +88,47 @@ def decode(line: bytes | str) -> Item:
     """
     try:
         record = _decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as reason:
+    except RecursionError:
+        raise _too_deep() from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as reason:
         raise MalformedError(str(reason)) from None
+    if len(line) > 2 * LEVELS and isinstance(record, _Insert | _Adjust):
+        check_depth([record.payload], line)
     try:
         element = _element(record)
     except OverflowError as reason:
         raise MalformedError(str(reason)) from None
     return element if record.input is None else Tagged(record.input, element)
+
+
+def check_depth(value: Any, text: bytes | str, levels: int = LEVELS) -> None:
+    """A value is nested no deeper than it may be; a text of few brackets tells this at once."""
+    opened = (
+        text.count(b"[") + text.count(b"{") if isinstance(text, bytes) else text.count("[") + text.count("{")
+    )
+    if opened <= levels:
+        return
+    layer = [value]
+    for _ in range(levels + 1):
+        layer = [item for item in layer if isinstance(item, dict | list)]
+        if not layer:
+            return
+        layer = [inner for item in layer for inner in (item.values() if isinstance(item, dict) else item)]
+    raise _too_deep()
+
+
+def _too_deep() -> MalformedError:
+    return MalformedError(f"JSON is nested at most {LEVELS} levels deep, this is deeper")
+
+
+def with_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, which has each key once."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise MalformedError(f"an object has each key once, this one has {twice!r} twice")
+    return found
 
 
 def _element(record: _Record) -> Any:
@@ -158,8 +196,20 @@ def _json_value(value: Any, as_text: bool) -> Any:
         case list() | tuple():
             return [_json_value(item, as_text) for item in value]
         case Mapping():
-            return {_json_value(key, as_text): _json_value(item, as_text) for key, item in value.items()}
+            return {_json_key(key, as_text): _json_value(item, as_text) for key, item in value.items()}
         case _ if as_text:
-            return value.hex() if isinstance(value, bytes) else str(value)
+            return _text(value)
         case _:
             raise UnwritableError(value)
+
+
+def _json_key(key: Any, as_text: bool) -> str:
+    if isinstance(key, str):
+        return key
+    if as_text:
+        return _text(key)
+    raise UnwritableError(key, role="the key ")
+
+
+def _text(value: Any) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, assert_never
 
 from anabranch.model.elements import Adjust, Attach, Control, Detach, Element, Insert, Payload, Stable, Tagged
+from anabranch.model.json_lines import LEVELS, MalformedError, check_depth, json_payload, with_unique_keys
 from anabranch.model.time import BEGINNING, FOREVER, lifetime_text, tick_text
 
 _TIME = r"(-?\d+|-?∞|-?inf)"
@@ -110,8 +111,13 @@ def _parse_payload(text: str) -> Payload:
     if _NAME.fullmatch(text) and text not in _JSON_WORDS:
         return {"value": text}
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value = json.loads(text, object_pairs_hook=with_unique_keys)
+        check_depth(value, text)
+    except RecursionError:
+        raise NotationError(f"a payload is nested at most {LEVELS} levels deep, this is deeper") from None
+    except MalformedError as reason:
+        raise NotationError(f"in a payload {reason}") from None
+    except ValueError:
         raise NotationError(f"a payload is a name, a JSON value or a JSON object, {text!r} is none") from None
     return value if isinstance(value, dict) else {"value": value}
 
@@ -127,14 +133,14 @@ def text(elements: Iterable[Element | Tagged]) -> str:
     return "\n".join(line_of(element) for element in elements)
 
 
-def line_of(element: Element | Control | Tagged) -> str:
-    """One element as a line."""
+def line_of(element: Element | Control | Tagged, *, as_text: bool = False) -> str:
+    """One element as a line; what JSON has no type for is refused, or written as text where asked for."""
     match element:
         case Insert(payload, start, end):
-            return f"+ {payload_text(payload)} {lifetime_text(start, end)}"
+            return f"+ {payload_text(payload, as_text=as_text)} {lifetime_text(start, end)}"
         case Adjust(payload, start, old_end, end):
-            new = lifetime_text(start, end)
-            return f"~ {payload_text(payload)} {lifetime_text(start, old_end)} -> {new}"
+            old, new = lifetime_text(start, old_end), lifetime_text(start, end)
+            return f"~ {payload_text(payload, as_text=as_text)} {old} -> {new}"
         case Stable(time):
             return f"| {tick_text(time)}"
         case Attach(guarantee):
@@ -143,13 +149,15 @@ def line_of(element: Element | Control | Tagged) -> str:
             return "detach"
         case Tagged(name, inner):
             tag = name if re.fullmatch(r"[\w.-]+", name) else json.dumps(name, ensure_ascii=False)
-            return f"{tag}: {line_of(inner)}"
+            return f"{tag}: {line_of(inner, as_text=as_text)}"
         case _:
             assert_never(element)
 
 
-def payload_text(payload: Payload) -> str:
+def payload_text(payload: Payload, *, as_text: bool = False) -> str:
     """A payload as it is written."""
+    if as_text:
+        payload = json_payload(payload, as_text=True)
     value = payload["value"] if set(payload) == {"value"} else payload
     if isinstance(value, Mapping) and value is not payload:
         value = payload
@@ -163,5 +171,5 @@ def _json(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
     except TypeError as reason:
         error = NotationError(f"the notation writes JSON values: {reason}")
-        error.add_note("Write streams with such payloads to Parquet or Arrow files.")
+        error.add_note("Write such values as text (--text), or write Parquet or Arrow files.")
         raise error from None
