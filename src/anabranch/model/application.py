@@ -4,7 +4,8 @@ from typing import Any
 
 from anabranch.model.batch import Kind
 from anabranch.model.compiled import compiled
-from anabranch.model.event_table import NOBODY, EventTable, find, node_at, occupy, tag_of, vacate
+from anabranch.model.event_table import EventTable, find, node_at, occupy, tag_of, vacate
+from anabranch.model.slots import NOBODY
 from anabranch.model.time import FOREVER
 from anabranch.model.validity import Rule
 

@@ -1,8 +1,7 @@
 """A bag of events as an open-addressing table, compiled.
 
 A node is one distinct event (payload identity, start, end) with how many copies of it there are and the place
-of its payload. A slot holds a node with 31 bits of the event's hash: probing, removing and growing look at
-those and touch a node only when it is almost surely the one.
+of its payload.
 """
 
 from typing import Any, NamedTuple
@@ -12,9 +11,7 @@ from numpy.typing import NDArray
 
 from anabranch.model.compiled import compiled, inlined
 from anabranch.model.murmur import mix
-
-NOBODY = -1
-_NODE_BITS = 32
+from anabranch.model.slots import NOBODY, TAG_MASK, link_all, node_in, slot_of, tag_in, vacate_slot
 
 
 class EventTable(NamedTuple):
@@ -73,7 +70,7 @@ class EventTable(NamedTuple):
         new, unused = larger.capacity - self.capacity, int(self.unused[0])
         larger.free[new : new + unused] = self.free[:unused]
         larger.unused[0] = new + unused
-        _link_all(self.slots, larger.slots)
+        link_all(self.slots, larger.slots)
         return larger
 
     def remove(self, nodes: NDArray[np.int64]) -> None:
@@ -85,14 +82,13 @@ class EventTable(NamedTuple):
 def tag_of(low: Any, high: Any, start: int, end: int) -> Any:
     """31 bits of an event's hash; the lowest of them are its home among the slots."""
     word = mix(low ^ (mix(np.uint64(start) + high) + np.uint64(end) * np.uint64(0x9E3779B97F4A7C15)))
-    return np.int64(word & np.uint64(0x7FFFFFFF))
+    return np.int64(word & TAG_MASK)
 
 
 @inlined
 def node_at(table: EventTable, slot: int) -> Any:
     """The node of a slot, or NOBODY."""
-    entry = table.slots[slot]
-    return entry & np.int64(0xFFFFFFFF) if entry >= 0 else np.int64(NOBODY)
+    return node_in(table.slots[slot])
 
 
 @compiled
@@ -104,8 +100,8 @@ def find(table: EventTable, tag: int, low: Any, high: Any, start: int, end: int)
         entry = table.slots[slot]
         if entry < 0:
             return slot
-        if entry >> _NODE_BITS == tag:
-            node = entry & np.int64(0xFFFFFFFF)
+        if tag_in(entry) == tag:
+            node = node_in(entry)
             if (
                 table.low[node] == low
                 and table.high[node] == high
@@ -121,7 +117,7 @@ def occupy(table: EventTable, slot: int, tag: int, low: Any, high: Any, start: i
     """Put an event with one copy into an empty slot; its node."""
     table.unused[0] -= 1
     node = np.int64(table.free[table.unused[0]])
-    table.slots[slot] = (tag << _NODE_BITS) | node
+    table.slots[slot] = slot_of(tag, node)
     table.low[node], table.high[node] = low, high
     table.start[node], table.end[node] = start, end
     table.copies[node] = 1
@@ -130,32 +126,12 @@ def occupy(table: EventTable, slot: int, tag: int, low: Any, high: Any, start: i
 
 @compiled
 def vacate(table: EventTable, slot: int) -> None:
-    """Free the node of a slot and move up what it had pushed away, so that no probe meets a hole early."""
-    mask = len(table.slots) - 1
+    """Free the node of a slot."""
     node = node_at(table, slot)
     table.copies[node] = 0
     table.free[table.unused[0]] = node
     table.unused[0] += 1
-    hole = slot
-    slot = (slot + 1) & mask
-    while table.slots[slot] >= 0:
-        home = (table.slots[slot] >> _NODE_BITS) & mask
-        if ((slot - home) & mask) >= ((slot - hole) & mask):
-            table.slots[hole] = table.slots[slot]
-            hole = slot
-        slot = (slot + 1) & mask
-    table.slots[hole] = NOBODY
-
-
-@compiled
-def _link_all(old: Any, new: Any) -> None:
-    mask = len(new) - 1
-    for entry in old:
-        if entry >= 0:
-            slot = (entry >> _NODE_BITS) & mask
-            while new[slot] >= 0:
-                slot = (slot + 1) & mask
-            new[slot] = entry
+    vacate_slot(table.slots, slot)
 
 
 @compiled

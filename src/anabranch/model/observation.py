@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from anabranch.model.application import ADJUST, INSERT, STABLE
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.compiled import compiled
-from anabranch.model.event_table import NOBODY, EventTable, find, node_at, occupy, tag_of, vacate
+from anabranch.model.event_table import EventTable, find, node_at, occupy, tag_of, vacate
 from anabranch.model.properties import Fact, Properties
+from anabranch.model.slots import NOBODY
 from anabranch.model.time import BEGINNING
 
 

@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from anabranch.model.compiled import compiled, inlined
 from anabranch.model.murmur import mix
+from anabranch.model.slots import NOBODY, TAG_MASK, link_all, node_in, slot_of, tag_in, vacate_slot
 from anabranch.model.time import BEGINNING
 
 ABSENT = BEGINNING
-NOBODY = -1
-_NODE_BITS = 32
 DUE, GIVEN, FIRST_INPUT = 0, 1, 2
 
 
@@ -99,14 +98,14 @@ class Nodes(NamedTuple):
         unused = int(self.unused[0])
         larger.free[capacity - old : capacity - old + unused] = self.free[:unused]
         larger.unused[0] = capacity - old + unused
-        _link_all(self.slots, larger.slots)
+        link_all(self.slots, larger.slots)
         return larger
 
 
 @inlined
 def tag_of(low: Any, high: Any, start: int) -> Any:
     """31 bits of the hash of a payload and start; the lowest of them are its home among the slots."""
-    return np.int64(mix(low ^ mix(np.uint64(start) + high)) & np.uint64(0x7FFFFFFF))
+    return np.int64(mix(low ^ mix(np.uint64(start) + high)) & TAG_MASK)
 
 
 @compiled
@@ -118,8 +117,8 @@ def find(nodes: Nodes, tag: int, low: Any, high: Any, start: int) -> Any:
         entry = nodes.slots[slot]
         if entry < 0:
             return slot
-        if entry >> _NODE_BITS == tag:
-            node = entry & np.int64(0xFFFFFFFF)
+        if tag_in(entry) == tag:
+            node = node_in(entry)
             if nodes.low[node] == low and nodes.high[node] == high and nodes.start[node] == start:
                 return slot
         slot = (slot + 1) & mask
@@ -128,8 +127,7 @@ def find(nodes: Nodes, tag: int, low: Any, high: Any, start: int) -> Any:
 @inlined
 def node_at(nodes: Nodes, slot: int) -> Any:
     """The node of a slot, or NOBODY."""
-    entry = nodes.slots[slot]
-    return entry & np.int64(0xFFFFFFFF) if entry >= 0 else np.int64(NOBODY)
+    return node_in(nodes.slots[slot])
 
 
 @compiled
@@ -137,7 +135,7 @@ def create(nodes: Nodes, slot: int, tag: int, low: Any, high: Any, start: int, e
     """A node in an empty slot, with this end in the output; no input shows it yet."""
     nodes.unused[0] -= 1
     node = np.int64(nodes.free[nodes.unused[0]])
-    nodes.slots[slot] = (tag << _NODE_BITS) | node
+    nodes.slots[slot] = slot_of(tag, node)
     nodes.low[node], nodes.high[node] = low, high
     nodes.start[node], nodes.given[node] = start, end
     nodes.shown[:, node] = ABSENT
@@ -151,36 +149,10 @@ def delete(nodes: Nodes, node: int) -> None:
     for heap in range(len(nodes.sizes)):
         remove(nodes, heap, node)
     tag = tag_of(nodes.low[node], nodes.high[node], nodes.start[node])
-    _vacate(nodes.slots, find(nodes, tag, nodes.low[node], nodes.high[node], nodes.start[node]))
+    vacate_slot(nodes.slots, find(nodes, tag, nodes.low[node], nodes.high[node], nodes.start[node]))
     nodes.given[node] = ABSENT
     nodes.free[nodes.unused[0]] = node
     nodes.unused[0] += 1
-
-
-@compiled
-def _vacate(slots: Any, slot: int) -> None:
-    """Empty a slot and move up what it had pushed away, so that no probe meets a hole early."""
-    mask = len(slots) - 1
-    hole = slot
-    slot = (slot + 1) & mask
-    while slots[slot] >= 0:
-        home = (slots[slot] >> _NODE_BITS) & mask
-        if ((slot - home) & mask) >= ((slot - hole) & mask):
-            slots[hole] = slots[slot]
-            hole = slot
-        slot = (slot + 1) & mask
-    slots[hole] = NOBODY
-
-
-@compiled
-def _link_all(old: Any, new: Any) -> None:
-    mask = len(new) - 1
-    for entry in old:
-        if entry >= 0:
-            slot = (entry >> _NODE_BITS) & mask
-            while new[slot] >= 0:
-                slot = (slot + 1) & mask
-            new[slot] = entry
 
 
 @inlined

@@ -19,7 +19,6 @@ from anabranch.kernels.merge.nodes import (
     DUE,
     FIRST_INPUT,
     GIVEN,
-    NOBODY,
     Nodes,
     create,
     delete,
@@ -34,6 +33,7 @@ from anabranch.model.application import ADJUST, INSERT, STABLE
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.compiled import compiled
 from anabranch.model.payloads import PayloadStore
+from anabranch.model.slots import NOBODY
 from anabranch.model.time import BEGINNING, FOREVER
 
 
