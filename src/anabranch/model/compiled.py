@@ -2,7 +2,7 @@
 
 Compiled functions take arrays and NamedTuples of arrays, and allocate nothing. So Numba need not count
 references to what they are given (``_nrt=False``): with counting, a call costs two atomic operations per
-array, which made a merge on tables of twelve arrays three times slower.
+array, which made the merge of R3 several times slower (``./run bench merge_r3``).
 
 Numba looks only at a function's own file to see whether what it has cached is stale. After a change to a
 compiled function that others call, delete the ``*.nbi`` and ``*.nbc`` files below ``src``.
