@@ -1,4 +1,4 @@
-"""Logical merge of three replicas in case R3, Arrow in and Arrow out, on one core, and what hashing takes of it.
+"""Logical merge of three replicas in case R3, Arrow in and out, on one core, and what hashing takes of it.
 
 ./run bench merge_r3
 """
