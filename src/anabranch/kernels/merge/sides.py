@@ -1,0 +1,68 @@
+"""The inputs of a merge, by number: what each has promised, and what is known of its conduct.
+
+A number belongs to one attach. An input that is detached and attached again is another input, because what it
+says after a restart repeats or leaves out what it said before.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anabranch.model.time import BEGINNING
+
+
+class Sides(NamedTuple):
+    """State: one row per number."""
+
+    attached: NDArray[np.bool_]
+    joined: NDArray[np.bool_]
+    """It may drive the stable: the output has reached its guarantee (LM V-B), or, if lossy, it has caught up."""
+    complete: NDArray[np.bool_]
+    """Its stable vouches for what is absent too."""
+    idle: NDArray[np.bool_]
+    """It is silent and nobody waits for it."""
+    guarantee: NDArray[np.int64]
+    reached: NDArray[np.int64]
+    """The greatest stable it has said, less the lag of the policy."""
+    attached_as: NDArray[np.int64]
+    """The how-manieth attach it was."""
+    late: NDArray[np.int64]
+    disagreements: NDArray[np.int64]
+    holes: NDArray[np.int64]
+    filled: NDArray[np.int64]
+    """Holes of others in which it was the first to show the event."""
+
+    @classmethod
+    def of_capacity(cls, capacity: int) -> "Sides":
+        """Nobody, with room for this many."""
+        flags = [np.zeros(capacity, np.bool_) for _ in range(4)]
+        times = [np.full(capacity, BEGINNING) for _ in range(2)]
+        counts = [np.zeros(capacity, np.int64) for _ in range(5)]
+        return cls(*flags, *times, *counts)
+
+    @property
+    def capacity(self) -> int:
+        """How many fit."""
+        return len(self.attached)
+
+    def free(self) -> int | None:
+        """A number that is nobody's, if there is one."""
+        empty = np.flatnonzero(~self.attached)
+        return int(empty[0]) if len(empty) else None
+
+    def doubled(self) -> "Sides":
+        """The same inputs, with room for twice as many."""
+        larger = Sides.of_capacity(2 * self.capacity)
+        for new, old in zip(larger, self, strict=True):
+            new[: self.capacity] = old
+        return larger
+
+    def attach(self, number: int, guarantee: int, attached_as: int, *, complete: bool, stable: int) -> None:
+        """A number is somebody's from now on."""
+        for column in self:
+            column[number] = 0
+        self.attached[number], self.complete[number] = True, complete
+        self.guarantee[number], self.reached[number] = guarantee, BEGINNING
+        self.attached_as[number] = attached_as
+        self.joined[number] = stable >= guarantee if complete else stable == BEGINNING

@@ -1,0 +1,108 @@
+"""When a logical merge says what it knows: output policies as values (LM III-D, V-A).
+
+All of them give the same relation in the end, and none ever breaks a stable it has sent. They trade how soon
+an event is out against how often what is out must be corrected.
+
+``lag`` keeps the stable of the output that many ticks behind what the inputs allow, under every policy:
+fewer corrections, later finality. The stable at the end of time does not lag.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+from anabranch.model.time import BEGINNING, FOREVER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputPolicy:
+    """What all policies share."""
+
+    name: ClassVar[str]
+    lag: int = 0
+
+    def __post_init__(self) -> None:
+        if self.lag < 0:
+            error = ValueError(f"a stable lags by 0 ticks or more, not by {self.lag}")
+            error.add_note("An output cannot be stable beyond what its inputs have promised.")
+            raise error
+
+    def lagging(self, stable: int) -> int:
+        """The stable that the merge makes of one an input has said."""
+        return stable if stable == FOREVER else max(stable - self.lag, BEGINNING)
+
+    def __str__(self) -> str:
+        return self.name + (f", {self.lag} behind" if self.lag else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstThenFinal(OutputPolicy):
+    """The first copy of an event at once; corrections when a stable would make them impossible. The default.
+
+    LM's own choice: the soonest output, and no more corrections than are needed.
+    """
+
+    name: ClassVar[str] = "first"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EveryChange(OutputPolicy):
+    """Every insert and every adjust of every input at once, as far as stables allow."""
+
+    name: ClassVar[str] = "every-change"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HalfFrozen(OutputPolicy):
+    """An event once a stable has passed its start: what is out is never removed, its end may still move."""
+
+    name: ClassVar[str] = "half-frozen"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinalOnly(OutputPolicy):
+    """An event once it can never change: no adjusts at all.
+
+    The stable of the output waits for the earliest start of an event whose end is still open, so one event
+    without an end holds it until the end of time.
+    """
+
+    name: ClassVar[str] = "final"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowLeader(OutputPolicy):
+    """Every change of the input whose stable is furthest, at once; of the others only what stables demand."""
+
+    name: ClassVar[str] = "leader"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quorum(OutputPolicy):
+    """An event once this share of the attached inputs shows it, or a stable has passed its start."""
+
+    name: ClassVar[str] = "quorum"
+    fraction: float = 0.5
+
+    def __post_init__(self) -> None:
+        OutputPolicy.__post_init__(self)
+        if not 0 < self.fraction <= 1:
+            raise ValueError(f"a quorum is a share above 0 and at most 1, not {self.fraction}")
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.fraction:g}" + (f", {self.lag} behind" if self.lag else "")
+
+
+class Pace(Enum):
+    """Whose stable the output follows while no complete input decides what is absent."""
+
+    SLOWEST = "slowest"
+    """The least of the attached inputs that are not idle: each may fill the others' holes."""
+    FASTEST = "fastest"
+    """The greatest; combined with a lag, the others have that long to fill its holes."""
+
+
+POLICIES: dict[str, type[OutputPolicy]] = {
+    policy.name: policy
+    for policy in (FirstThenFinal, EveryChange, HalfFrozen, FinalOnly, FollowLeader, Quorum)
+}
