@@ -14,7 +14,7 @@ from anabranch.model.consistency import difference
 from anabranch.model.identity import identities
 from anabranch.model.relation import Relation
 from anabranch.model.rows import rows_of
-from anabranch.oracle.merge import IndexedMerge
+from anabranch.oracle.indexed_merge import IndexedMerge
 from anabranch.testing.workload import Workload
 
 randoms = st.randoms(use_true_random=False)

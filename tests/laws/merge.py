@@ -1,26 +1,35 @@
 """What a logical merge must do, stated over anything that merges, in every case and through every fault."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import pairwise
 from random import Random
 from typing import Protocol
 
-from anabranch import BEGINNING, FOREVER, Attach, Detach, Event, Relation, Stable, Tagged, text
+from anabranch import BEGINNING, FOREVER, Attach, Detach, Event, Insert, Relation, Stable, Tagged, text
 from anabranch.model.consistency import incompatibility
 from anabranch.model.elements import Element
+from anabranch.model.output_policy import (
+    EveryChange,
+    FinalOnly,
+    FirstThenFinal,
+    FollowLeader,
+    HalfFrozen,
+    OutputPolicy,
+    Quorum,
+)
 from anabranch.model.properties import Case
 from anabranch.oracle.payload import payload_key
 from anabranch.oracle.relation import World
 from anabranch.testing.faults import detach, gap, interleave, late_join, restart
-from anabranch.testing.presentations import replicas
+from anabranch.testing.presentations import Habits, replicas
 
 
 class Subject(Protocol):
     """What is judged."""
 
-    def attach(self, name: str, guarantee: int = BEGINNING) -> list[Element]: ...
+    def attach(self, name: str, guarantee: int = BEGINNING, *, complete: bool = True) -> list[Element]: ...
 
     def push(self, name: str, element: Element) -> list[Element]: ...
 
@@ -28,6 +37,18 @@ class Subject(Protocol):
 
 
 FAULTS = ("none", "detach", "restart", "late join", "gap")
+LOSSES = ("lossy", "lossy restart", "mixed", "mixed leaves")
+
+POLICIES = (
+    FirstThenFinal(),
+    EveryChange(),
+    HalfFrozen(),
+    FinalOnly(),
+    FollowLeader(),
+    Quorum(fraction=0.6),
+    FirstThenFinal(lag=2),
+    EveryChange(lag=1),
+)
 
 
 @dataclass(frozen=True)
@@ -38,10 +59,15 @@ class Scenario:
     fault: str
     events: list[Event]
     recording: list[Tagged]
+    lossy: frozenset[str] = frozenset()
+    policy: OutputPolicy = field(default_factory=FirstThenFinal)
 
     @classmethod
-    def drawn(cls, random: Random, case: Case, fault: str) -> "Scenario":
-        """A random one; one input is whole and stays."""
+    def drawn(cls, random: Random, case: Case, fault: str, policy: OutputPolicy | None = None) -> "Scenario":
+        """A random one; of complete inputs one is whole, and but for 'mixed leaves' it stays."""
+        policy = policy or FirstThenFinal()
+        if fault in LOSSES:
+            return cls._with_losses(random, case, fault, policy)
         events, (whole, second, third) = replicas(random, 3, case=case)
         others = {
             "none": lambda: {"b": second, "c": third},
@@ -53,7 +79,41 @@ class Scenario:
             },
             "gap": lambda: {"b": gap(second, random), "c": third},
         }[fault]()
-        return cls(case, fault, events, interleave({"a": whole, **others}, random))
+        return cls(case, fault, events, interleave({"a": whole, **others}, random), policy=policy)
+
+    @classmethod
+    def _with_losses(cls, random: Random, case: Case, fault: str, policy: OutputPolicy) -> "Scenario":
+        """Some inputs never show some events. Without removals, what is lost can be told from what is not."""
+        revisions = 0.4 if case is Case.R3 else 0.0
+        habits = None if fault == "mixed" else Habits(revisions=revisions, comebacks=0, spurious=0)
+        events, (first, second, third) = replicas(random, 3, case=case, habits=habits)
+        inputs, lossy = {
+            "lossy": lambda: (
+                {"a": gap(first, random), "b": gap(second, random), "c": gap(third, random)},
+                "abc",
+            ),
+            "lossy restart": lambda: ({"a": first, "b": restart(gap(second, random), third, random)}, "ab"),
+            "mixed": lambda: (
+                {"a": first, "b": gap(second, random), "c": detach(gap(third, random), random)},
+                "bc",
+            ),
+            "mixed leaves": lambda: ({"a": detach(first, random), "b": second, "c": third}, "bc"),
+        }[fault]()
+        if fault == "lossy":
+            events = _union(events, inputs.values())
+        attached = [Tagged(name, Attach()) for name in inputs]
+        return cls(case, fault, events, attached + interleave(inputs, random), frozenset(lossy), policy)
+
+
+def _union(events: list[Event], streams: Iterable[list[Element]]) -> list[Event]:
+    """Those of the events that some stream shows (a gap leaves out a payload and start wholly)."""
+    shown = {
+        (payload_key(element.payload), element.start)
+        for stream in streams
+        for element in stream
+        if isinstance(element, Insert)
+    }
+    return [event for event in events if (payload_key(event.payload), event.start) in shown]
 
 
 @dataclass
@@ -73,7 +133,7 @@ def played(subject: Subject, scenario: Scenario) -> Iterator[tuple[list[Element]
     def attach(name: str, guarantee: int) -> list[Element]:
         present[name] = Attachment(f"{name}{len(everyone)}", guarantee, [])
         everyone.append(present[name])
-        return subject.attach(present[name].name, guarantee)
+        return subject.attach(present[name].name, guarantee, complete=name not in scenario.lossy)
 
     for item in scenario.recording:
         match item.element:
@@ -89,20 +149,37 @@ def played(subject: Subject, scenario: Scenario) -> Iterator[tuple[list[Element]
                 yield out + subject.push(present[item.input].name, element), everyone
 
 
-def merges(make: Callable[[Case], Subject], scenario: Scenario) -> None:
+def merges(make: Callable[[Scenario], Subject], scenario: Scenario) -> None:
     """The output is valid and compatible with the inputs after every element; in the end right and stable."""
     world, said = World(), []
-    for out, inputs in played(make(scenario.case), scenario):
+    for out, inputs in played(make(scenario), scenario):
         for element in out:
             said.append(element)
             assert world.apply(element) is None, _shown(scenario, said)
-            if scenario.fault != "gap":
+            if scenario.fault != "gap" and not scenario.lossy:
                 assert _incompatibility(said, inputs) is None, _shown(scenario, said)
+        assert _stable_is_right(scenario, world.stable, inputs), _shown(scenario, said)
     assert world.stable == FOREVER, _shown(scenario, said)
     if scenario.fault != "gap":
         meant = Counter((payload_key(e.payload), e.start, e.end) for e in scenario.events)
         assert world.bag() == meant, _shown(scenario, said)
     _is_not_chatty(scenario, said)
+
+
+def _stable_is_right(scenario: Scenario, stable: int, inputs: list[Attachment]) -> bool:
+    """The output is as stable as the furthest complete input, or the slowest of lossy ones, less the lag."""
+    if scenario.fault in ("late join", "lossy restart", "mixed leaves") or isinstance(
+        scenario.policy, FinalOnly
+    ):
+        return True
+    reached = [
+        max((element.time for element in i.said if isinstance(element, Stable)), default=BEGINNING)
+        for i in inputs
+        if i.name[0] not in scenario.lossy or scenario.fault == "lossy"
+    ]
+    if scenario.fault == "lossy":
+        return stable == scenario.policy.lagging(min(reached))
+    return stable == scenario.policy.lagging(max(reached))
 
 
 def _incompatibility(said: list[Element], inputs: list[Attachment]) -> object:
@@ -121,14 +198,18 @@ def _relation(elements: list[Element]) -> Relation:
 
 
 def _is_not_chatty(scenario: Scenario, said: list[Element]) -> None:
-    """No more of anything comes out than went in, as LM theorem 1 should read."""
+    """No more of anything comes out than went in, as LM theorem 1 should read; but for chatty policies."""
+    stables = [element.time for element in said if isinstance(element, Stable)]
+    assert all(a < b for a, b in pairwise(stables)), _shown(scenario, said)
+    if isinstance(scenario.policy, EveryChange | FollowLeader) or scenario.lossy:
+        return
     came = Counter(type(item.element).__name__ for item in scenario.recording)
     went = Counter(type(element).__name__ for element in said)
     assert went["Insert"] <= came["Insert"], _shown(scenario, said)
     assert went["Adjust"] <= came["Insert"] + came["Adjust"], _shown(scenario, said)
     assert went["Stable"] <= came["Stable"], _shown(scenario, said)
-    stables = [element.time for element in said if isinstance(element, Stable)]
-    assert all(a < b for a, b in pairwise(stables)), _shown(scenario, said)
+    if isinstance(scenario.policy, FinalOnly):
+        assert not went["Adjust"], _shown(scenario, said)
 
 
 def _shown(scenario: Scenario, said: list[Element]) -> str:

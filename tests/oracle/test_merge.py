@@ -5,14 +5,19 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from laws.merge import FAULTS, Scenario, merges
+from laws.merge import FAULTS, LOSSES, POLICIES, Scenario, merges
 
 from anabranch import Adjust, Case, Insert, Stable, parse, text
-from anabranch.oracle.merge import IndexedMerge, Merge, OrderedMerge
+from anabranch.model.output_policy import FinalOnly
+from anabranch.oracle.indexed_merge import IndexedMerge
+from anabranch.oracle.merge import Merge, OrderedMerge
 
 
-def merge_of(case: Case) -> Merge:
-    return IndexedMerge(case) if case in (Case.R3, Case.R4) else OrderedMerge(case)
+def merge_of(scenario: Scenario) -> Merge:
+    if scenario.case in (Case.R3, Case.R4):
+        case = Case.R4 if scenario.lossy else scenario.case
+        return IndexedMerge(case, policy=scenario.policy)
+    return OrderedMerge(scenario.case, policy=scenario.policy)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -21,6 +26,22 @@ def merge_of(case: Case) -> Merge:
 @given(random=st.randoms(use_true_random=False))
 def test_the_output_is_valid_compatible_and_right(case, fault, random):
     merges(merge_of, Scenario.drawn(random, case, fault))
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("policy", [p for p in POLICIES if not isinstance(p, FinalOnly)], ids=str)
+@settings(max_examples=20)
+@given(random=st.randoms(use_true_random=False))
+def test_every_policy_gives_the_same_relation(policy, fault, random):
+    merges(merge_of, Scenario.drawn(random, random.choice((Case.R3, Case.R4)), fault, policy))
+
+
+@pytest.mark.parametrize("fault", LOSSES)
+@pytest.mark.parametrize("policy", [p for p in POLICIES if not isinstance(p, FinalOnly)], ids=str)
+@settings(max_examples=20)
+@given(random=st.randoms(use_true_random=False))
+def test_what_any_lossy_input_shows_survives(policy, fault, random):
+    merges(merge_of, Scenario.drawn(random, random.choice((Case.R3, Case.R4)), fault, policy))
 
 
 def test_table_two_of_the_paper_comes_out_as_its_third_output():
@@ -43,31 +64,28 @@ def test_table_two_of_the_paper_comes_out_as_its_third_output():
 class ForgetsTheSecondInput(IndexedMerge):
     """The listing's line 10 inside the test for a new node: only the first input is recorded."""
 
-    def _insert(self, name, payload, start, end):
+    def _hear(self, name, payload, start, old_end, end):
         known = len(self.nodes)
-        super()._insert(name, payload, start, end)
+        super()._hear(name, payload, start, old_end, end)
         if len(self.nodes) == known:
-            self._forget_one(name, payload, start)
-
-    def _forget_one(self, name, payload, start):
-        for node in self.nodes.values():
-            if node.start == start and node.payload == payload:
-                node.shown.pop(name, None)
+            for node in self.nodes.values():
+                if node.start == start and node.payload == payload:
+                    node.ledgers.pop(name, None)
 
 
 class FreezesEndsAtTheStable(IndexedMerge):
     """Nodes are dropped when their end is at the stable, not only before it."""
 
-    def _advance(self, time, leader):
-        super()._advance(time, leader)
+    def _advance(self, time):
+        super()._advance(time)
         self.nodes = {k: n for k, n in self.nodes.items() if any(end > time for end in n.given)}
 
 
 class LetsAJoinerLeadAtOnce(IndexedMerge):
     """An input that joins late drives the output before its guarantee is reached."""
 
-    def attach(self, name, guarantee=0):
-        out = super().attach(name, guarantee)
+    def attach(self, name, guarantee=0, *, complete=True):
+        out = super().attach(name, guarantee, complete=complete)
         self.sides[name].joined = True
         return out
 
@@ -98,7 +116,7 @@ def test_a_wrong_merge_is_caught(wrong, case):
 def merges_many(make, case) -> None:
     for seed in range(300):
         for fault in FAULTS:
-            merges(make, Scenario.drawn(Random(seed), case, fault))
+            merges(lambda scenario: make(scenario.case), Scenario.drawn(Random(seed), case, fault))
 
 
 def test_a_restarted_input_is_an_input_of_its_own():

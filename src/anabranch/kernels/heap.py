@@ -31,8 +31,8 @@ class Heap(NamedTuple):
         if held + more <= len(self.key):
             return self
         larger = Heap.of_capacity(1 << (held + more - 1).bit_length())
-        for new, old in zip(larger[:2], self[:2], strict=True):
-            new[:held] = old[:held]
+        larger.key[:held] = self.key[:held]
+        larger.item[:held] = self.item[:held]
         larger.size[0] = held
         return larger
 

@@ -36,10 +36,22 @@ class Sides(NamedTuple):
     @classmethod
     def of_capacity(cls, capacity: int) -> "Sides":
         """Nobody, with room for this many."""
-        flags = [np.zeros(capacity, np.bool_) for _ in range(4)]
-        times = [np.full(capacity, BEGINNING) for _ in range(2)]
-        counts = [np.zeros(capacity, np.int64) for _ in range(5)]
-        return cls(*flags, *times, *counts)
+        attached, joined, complete, idle = np.zeros((4, capacity), np.bool_)
+        guarantee, reached = np.full((2, capacity), BEGINNING)
+        attached_as, late, disagreements, holes, filled = np.zeros((5, capacity), np.int64)
+        return cls(
+            attached,
+            joined,
+            complete,
+            idle,
+            guarantee,
+            reached,
+            attached_as,
+            late,
+            disagreements,
+            holes,
+            filled,
+        )
 
     @property
     def capacity(self) -> int:

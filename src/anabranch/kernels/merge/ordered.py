@@ -1,0 +1,365 @@
+"""Logical merge of inserts in order of start: cases R0, R1 and R2 (LM IV-A to IV-C, corrected).
+
+Whoever says an event first gives it to the output, so only elements of the latest start need a second look:
+two of them are one event if they are alike (R2), or if each is the k-th of that start in its input (R1); in
+R0 a start has one event. What the listings leave out is corrected as in `oracle/merge.py`, which gives the
+same elements by scans: nothing comes out below the output's own stable, and an input that has not joined is
+queued, because from the moment the others reach its guarantee they may all fail.
+
+Memory: the identities and ends of the latest start's events, for R2 a count of each for each input, and the
+queues. Cost: constant per element; payloads are hashed only where starts are equal.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from anabranch.kernels.merge.broken import Broken
+from anabranch.kernels.merge.sides import Sides
+from anabranch.kernels.merge.ties import SMALL, Ties, append, counts_up, find_tied, link
+from anabranch.model.application import ADJUST, STABLE
+from anabranch.model.batch import Batch, Kind, concat
+from anabranch.model.compiled import compiled, inlined
+from anabranch.model.properties import Case, Fact
+from anabranch.model.slots import NOBODY
+from anabranch.model.time import BEGINNING, FOREVER
+
+R0, R1, R2 = 0, 1, 2
+_NUMBERS = {Case.R0: R0, Case.R1: R1, Case.R2: R2}
+
+KEPT, ADJUSTED, WENT_BACK, STOOD_STILL, DIFFERED = range(5)
+_FACTS = {
+    ADJUSTED: Fact.INSERT_ONLY,
+    WENT_BACK: Fact.ORDERED,
+    STOOD_STILL: Fact.STRICTLY_INCREASING,
+    DIFFERED: Fact.DETERMINISTIC_TIES,
+}
+
+
+class Said(NamedTuple):
+    """State: the start of the last insert of each input, and how many of its inserts have it."""
+
+    start: NDArray[np.int64]
+    times: NDArray[np.int64]
+
+    @classmethod
+    def of_capacity(cls, capacity: int) -> "Said":
+        """Nobody has said anything."""
+        return cls(np.full(capacity, BEGINNING), np.zeros(capacity, np.int64))
+
+    def forget(self, i: int) -> None:
+        """An input has said nothing."""
+        self.start[i], self.times[i] = BEGINNING, 0
+
+
+@dataclass(slots=True)
+class Ordered:
+    """R0, R1 or R2: the stable and the greatest start that are out, and the events of that start.
+
+    The caller owns the sides: it attaches and detaches there, and then calls `settle`; an input that it makes
+    join by force is replayed then too. A replayed input says its queue as if it said it then.
+    """
+
+    case: Case
+    sides: Sides
+    stable: int = BEGINNING
+    latest: int = BEGINNING
+    ties: Ties = field(init=False, repr=False)
+    said: Said = field(init=False, repr=False)
+    queues: dict[int, list[Batch]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        assert self.case in _NUMBERS, f"{self.case.name} is not in order"
+        self.ties = Ties.of_capacity(SMALL, self.sides.capacity if self.case is Case.R2 else 0)
+        self.said = Said.of_capacity(self.sides.capacity)
+
+    @property
+    def live(self) -> int:
+        """Events remembered, queued ones included."""
+        return self.ties.live + sum(
+            int(np.count_nonzero(part.kind == Kind.INSERT))
+            for queue in self.queues.values()
+            for part in queue
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        own = self.ties.nbytes + sum(column.nbytes for column in self.said)
+        return own + sum(_nbytes(part) for queue in self.queues.values() for part in queue)
+
+    def push(self, i: int, batch: Batch) -> Batch:
+        """What comes out when input number i says elements; `Broken` at one that the case does not have."""
+        if self.sides.joined[i]:
+            return self._play([(i, batch)], batch[:0])
+        self._queue(i, batch)
+        return batch[:0]
+
+    def settle(self) -> Batch:
+        """What comes out when inputs have come, left or been made to join: those that may join do."""
+        return self._play([], Batch.of([]))
+
+    def forget(self, i: int) -> None:
+        """Number i has left; what is out stays."""
+        self.queues.pop(i, None)
+        self.said.forget(i)
+        if self.case is Case.R2:
+            self.ties.shown[:, i] = 0
+
+    def widen(self, sides: Sides) -> None:
+        """The same inputs, with room for more."""
+        known = len(self.said.start)
+        said = Said.of_capacity(sides.capacity)
+        for new, old in zip(said, self.said, strict=True):
+            new[:known] = old
+        self.sides, self.said = sides, said
+        if self.case is Case.R2:
+            self.ties = self.ties.widened(sides.capacity)
+
+    def dump(self) -> tuple[dict[str, Any], list[pa.RecordBatch]]:
+        """All there is to know but the sides, from which `load` continues."""
+        state = {
+            "case": self.case.name,
+            "stable": self.stable,
+            "latest": self.latest,
+            "said": [column.tolist() for column in self.said],
+            "queues": list(self.queues),
+        }
+        return state, [self.ties.to_arrow(), *(concat(queue).to_arrow() for queue in self.queues.values())]
+
+    @classmethod
+    def load(cls, sides: Sides, state: dict[str, Any], batches: list[pa.RecordBatch]) -> "Ordered":
+        """What was dumped, with the sides it had then."""
+        loaded = cls(Case[state["case"]], sides, state["stable"], state["latest"])
+        for column, values in zip(loaded.said, state["said"], strict=True):
+            column[:] = values
+        ties, *queues = batches
+        loaded.ties = Ties.from_arrow(ties)
+        loaded.queues = {
+            i: [Batch.from_arrow(queue)] for i, queue in zip(state["queues"], queues, strict=True)
+        }
+        return loaded
+
+    def _play(self, pending: list[tuple[int, Batch]], nothing: Batch) -> Batch:
+        """Do what is pending, the last first; where an input may join it does, and its queue comes next."""
+        parts: list[Batch] = []
+        while True:
+            if pending:
+                i, batch = pending.pop()
+                said, rest, fact = self._merge(i, batch)
+                parts += [said] if len(said) else []
+                if fact:
+                    raise Broken(fact, concat(parts or [nothing]), [(i, rest), *reversed(pending)])
+                pending += [(i, rest)] if len(rest) else []
+            joiner = self._joiner()
+            if joiner is not None:
+                pending.append((joiner, self._join(joiner)))
+            elif not pending:
+                return concat(parts or [nothing])
+
+    def _joiner(self) -> int | None:
+        """Who is to join next: the first to attach of those that may."""
+        sides = self.sides
+        apart = sides.attached & ~sides.joined & (sides.guarantee <= max(self.latest, self.stable))
+        able = [*np.flatnonzero(apart).tolist(), *(i for i in self.queues if sides.joined[i])]
+        return min(able, key=lambda i: sides.attached_as[i], default=None)
+
+    def _join(self, i: int) -> Batch:
+        """From now on an input counts; what it has queued, which it is to say again."""
+        self.sides.joined[i] = True
+        queue = self.queues.pop(i, None)
+        if queue is None:
+            return Batch.of([])
+        elements = concat(queue)
+        if (elements.kind == Kind.INSERT).any():
+            self.said.forget(i)
+        return elements
+
+    def _merge(self, i: int, batch: Batch) -> tuple[Batch, Batch, Fact | None]:
+        """Let an input say elements until one may let another join or breaks a promise.
+
+        Gives what comes out, what is left to say, and the promise that its first element breaks, if it does.
+        """
+        tied, words = self._tied(batch)
+        rows = np.empty(len(batch), np.int64)
+        stop, out, self.stable, self.latest, alone, fate = merge(
+            _NUMBERS[self.case],
+            i,
+            (batch.kind, batch.start, batch.end),
+            (tied, words),
+            self.ties,
+            self.said,
+            self.sides,
+            (self.stable, self.latest),
+            rows,
+        )
+        if self.latest < self.stable:
+            self.ties.used[0] = 0
+        elif alone != NOBODY and self.case is not Case.R0:
+            self._identify(batch.take(np.array([alone])))
+        return _chosen(batch, rows[:out]), batch[stop:], _FACTS.get(fate)
+
+    def _tied(self, batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        """The rows that share their start with another event that counts, and the identities of those."""
+        tied, most = np.empty(0, np.int64), 1
+        if self.case is not Case.R0:
+            rows = np.empty(len(batch), np.int64)
+            count, most = find_tied(batch.kind, batch.start, self.stable, self.latest, rows)
+            tied = rows[:count]
+        self.ties = self.ties.fitted(most)
+        return tied, batch.take(tied).identities if len(tied) else np.empty((0, 2), np.uint64)
+
+    def _identify(self, event: Batch) -> None:
+        """The one event of the latest start may now meet others."""
+        self.ties.low[0], self.ties.high[0] = event.identities[0]
+        if self.case is Case.R2:
+            link(self.ties, 0)
+
+    def _queue(self, i: int, batch: Batch) -> None:
+        rows = np.empty(len(batch), np.int64)
+        stop, kept, fate = queue_up(
+            self.case is Case.R0, i, batch.kind, batch.start, self.said, self.sides, rows
+        )
+        if kept:
+            self.queues.setdefault(i, []).append(_chosen(batch, rows[:kept]))
+        if fate != KEPT:
+            raise Broken(_FACTS[fate], batch[:0], [(i, batch[stop:])])
+
+
+def _chosen(batch: Batch, rows: NDArray[np.int64]) -> Batch:
+    """These rows; where they stand together without a copy."""
+    if not len(rows):
+        return batch[:0]
+    first, last = int(rows[0]), int(rows[-1])
+    if len(rows) == len(batch):
+        return batch
+    return batch[first : last + 1] if last - first < len(rows) else batch.take(rows)
+
+
+def _nbytes(batch: Batch) -> int:
+    columns = (batch.kind, batch.start, batch.end, batch.old_end)
+    return sum(column.nbytes for column in columns) + batch.payload.nbytes
+
+
+@inlined
+def fate_of(strict: bool, kind: int, start: int, said: Said, i: int) -> Any:
+    """The promise that an insert or adjust breaks by itself, or KEPT."""
+    if kind == ADJUST:
+        return ADJUSTED
+    if start < said.start[i]:
+        return WENT_BACK
+    if strict and start == said.start[i] and said.times[i] > 0:
+        return STOOD_STILL
+    return KEPT
+
+
+@inlined
+def say(said: Said, i: int, start: int) -> None:
+    """An input has said one more insert."""
+    said.times[i] = said.times[i] + 1 if start == said.start[i] else 1
+    said.start[i] = start
+
+
+@compiled
+def queue_up(
+    strict: bool, i: int, kind: Any, start: Any, said: Said, sides: Sides, rows: Any
+) -> tuple[int, int, int]:
+    """The rows of input i that may matter once it joins. Returns where it stopped, how many, and a fate."""
+    kept = 0
+    for row in range(len(kind)):
+        if kind[row] == STABLE:
+            sides.reached[i] = max(sides.reached[i], start[row])
+        else:
+            fate = fate_of(strict, kind[row], start[row], said, i)
+            if fate != KEPT:
+                return row, kept, fate
+            say(said, i, start[row])
+            if start[row] < sides.guarantee[i]:
+                continue
+        rows[kept] = row
+        kept += 1
+    return len(kind), kept, KEPT
+
+
+@compiled
+def _least_guarantee(sides: Sides) -> Any:
+    """What the output has to reach before any input may join."""
+    least = FOREVER
+    for i in range(len(sides.attached)):
+        if sides.attached[i] and not sides.joined[i]:
+            least = min(least, sides.guarantee[i])
+    return least
+
+
+@compiled
+def merge(
+    case: int,
+    i: int,
+    elements: tuple[Any, Any, Any],
+    identified: tuple[Any, Any],
+    ties: Ties,
+    said: Said,
+    sides: Sides,
+    reached: tuple[int, int],
+    rows: Any,
+) -> tuple[int, int, int, int, int, int]:
+    """Let input i say elements until one breaks a promise, or an input may have to join after it.
+
+    ``elements`` are the columns kind, start and end; ``identified`` the rows that share their start, with
+    their identities; ``reached`` the stable and the latest start that are out. Returns where it stopped, how
+    many ``rows`` come out, the stable and the latest start, the row of the latest start's event if that is
+    alone and not identified, and the fate of the element at the stop.
+    """
+    kind, start, end = elements
+    tied, words = identified
+    stable, latest = reached
+    waiting = _least_guarantee(sides)
+    out, next_tied, alone = 0, 0, NOBODY
+    for row in range(len(kind)):
+        time = start[row]
+        if kind[row] == STABLE:
+            sides.reached[i] = max(sides.reached[i], time)
+            if time <= stable:
+                continue
+            stable = time
+            comes_out = True
+        else:
+            fate = fate_of(case == R0, kind[row], time, said, i)
+            if fate != KEPT:
+                return row, out, stable, latest, alone, fate
+            if time < latest or time < stable:
+                say(said, i, time)
+                continue
+            low = high = np.uint64(0)
+            is_tied = next_tied < len(tied) and tied[next_tied] == row
+            if is_tied:
+                low, high = words[next_tied, 0], words[next_tied, 1]
+                next_tied += 1
+            if time > latest:
+                latest = time
+                ties.used[0] = 0
+                alone = NOBODY if is_tied else row
+            number = said.times[i] if time == said.start[i] else 0
+            comes_out = ties.used[0] == 0
+            if case == R2:
+                if is_tied:
+                    comes_out = counts_up(ties, i, low, high, end[row])
+                else:
+                    ties.shown[append(ties, low, high, end[row], 1), i] = 1
+            elif comes_out or (case == R1 and number == ties.used[0]):
+                comes_out = True
+                append(ties, low, high, end[row], 1)
+            elif ties.used[0] == 1:
+                sides.disagreements[i] += end[row] != ties.end[0]
+            elif low != ties.low[number] or high != ties.high[number] or end[row] != ties.end[number]:
+                return row, out, stable, latest, alone, DIFFERED
+            say(said, i, time)
+        if comes_out:
+            rows[out] = row
+            out += 1
+        if latest >= waiting or stable >= waiting:
+            return row + 1, out, stable, latest, alone, KEPT
+    return len(kind), out, stable, latest, alone, KEPT
