@@ -56,6 +56,33 @@ def test_the_identity_of_a_row_does_not_depend_on_the_rows_around_it(payloads, d
     assert [identities_of(rows.slice(i, 1))[0] for i in range(len(payloads))] == identities_of(rows)
 
 
+@pytest.mark.parametrize("values", [range(40), map(str, range(40)), map(float, range(40))])
+def test_a_slice_among_nulls_may_begin_and_end_anywhere(values):
+    column = pa.array([None if i % 3 == 0 or i % 5 == 0 else value for i, value in enumerate(values)])
+    rows = pa.record_batch({"c": column})
+    whole = identities_of(rows)
+    for begin in range(rows.num_rows):
+        for end in range(begin, rows.num_rows + 1):
+            assert identities_of(rows[begin:end]) == whole[begin:end]
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.timestamp("ms"), pa.duration("s"), pa.date64()])
+def test_what_lies_under_a_null_does_not_matter(kind):
+    anything = pa.array(np.array([86_400_000, 2**63 - 1, -(2**63), 0])).buffers()[1]
+    column = pa.Array.from_buffers(kind, 4, [pa.py_buffer(b"\x01"), anything])
+    (value, *absent) = identities_of(pa.record_batch({"c": column}))
+    assert absent == identities_of(rows_without_columns(3))
+    assert value == identity_of(pa.array([86_400_000], pa.int64()).cast(kind))
+
+
+def test_the_lengths_of_lists_that_are_null_do_not_matter():
+    items = pa.array([1, 2, 3, 4])
+    lists = pa.ListArray.from_arrays(pa.array([0, 2, 3, 4]), items, mask=pa.array([False, True, False]))
+    assert identities_of(pa.record_batch({"c": lists})) == identities_of(
+        pa.record_batch({"c": pa.array([[1, 2], None, [4]])})
+    )
+
+
 @given(similar_payloads.flatmap(lambda rows: st.lists(rows, min_size=1, max_size=5)), st.data())
 def test_chunk_boundaries_do_not_matter(payloads, data):
     rows = data.draw(record_batches(payloads))

@@ -34,4 +34,11 @@ def test_only_the_bytes_in_the_range_count(data, choice, seed):
 
 @pytest.mark.parametrize("begin", range(17))
 def test_a_range_may_begin_at_any_alignment(begin):
-    assert ours(BYTES, begin, begin + 40, 7) == mmh3.hash128(BYTES[begin : begin + 40], 7, x64arch=True)
+    for end in range(begin, begin + 41):
+        assert ours(BYTES, begin, end, 7) == mmh3.hash128(BYTES[begin:end], 7, x64arch=True)
+
+
+@pytest.mark.parametrize("begin", range(17))
+def test_a_range_may_end_where_the_buffer_ends(begin):
+    for end in range(begin, begin + 41):
+        assert ours(BYTES[:end], begin, end, 7) == mmh3.hash128(BYTES[begin:end], 7, x64arch=True)

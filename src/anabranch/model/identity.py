@@ -17,6 +17,7 @@ Identities are stored in checkpoints: nothing here may change without a new vers
 
 from collections.abc import Callable
 from decimal import Context, Decimal
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,7 +29,10 @@ from anabranch.model.compiled import compiled
 from anabranch.model.murmur import finish, mix, murmur
 
 Words: TypeAlias = NDArray[np.uint64]
-"""Hashes of n values, one row each: a low and a high word."""
+"""Identities of n payloads, one row each: a low and a high word."""
+
+Hashes: TypeAlias = NDArray[np.uint64]
+"""Hashes of n values: a row of n low words and a row of n high words, so that loops over them vectorise."""
 
 # One seed for each kind of value, so that equal bytes of different kinds differ.
 NUMBER, FLOAT, DECIMAL, BOOLEAN, TEXT, BINARY = 1, 2, 3, 4, 5, 6
@@ -62,14 +66,15 @@ def identities(payload: pa.RecordBatch) -> Words:
     >>> bool((identities(rows)[0] == identities(rows)[1]).all())
     True
     """
-    total = np.zeros((payload.num_rows, 2), np.uint64)
+    total = np.zeros((2, payload.num_rows), np.uint64)
     for name, column in zip(payload.schema.names, payload.columns, strict=True):
-        _add_column(total, _text_hash(name), *_hash(column, name))
-    _finish(total)
-    return total
+        _add_column(total, _name_hash(name), *_hash(column, name))
+    found = np.empty((payload.num_rows, 2), np.uint64)
+    _finish(total, found)
+    return found
 
 
-def _hash(values: Any, column: str) -> tuple[Words, NDArray[np.bool_]]:
+def _hash(values: Any, column: str) -> tuple[Hashes, NDArray[np.bool_]]:
     """The hash of each value, and which of them there are."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
@@ -87,57 +92,62 @@ def _present(values: Any) -> NDArray[np.bool_]:
     """Which values there are; a dictionary's null count does not count the indices of a null in it."""
     if values.null_count == 0 and not pa.types.is_dictionary(values.type):
         return np.ones(len(values), np.bool_)
-    return np.asarray(_numpy(values.is_valid()), np.bool_)
+    valid = values.is_valid()
+    begin, end = valid.offset, valid.offset + len(valid)
+    bits = np.unpackbits(_data(valid.buffers()[1])[begin // 8 : (end + 7) // 8], bitorder="little")
+    return bits[begin % 8 :][: len(valid)].view(np.bool_)
 
 
 def _numpy(values: Any) -> Any:
     return values.to_numpy(zero_copy_only=False)
 
 
-def _integers(values: Any, column: str) -> Words:
+def _integers(values: Any, column: str) -> Hashes:
     if pa.types.is_uint64(values.type):
         return _decimals(values.cast(pa.decimal128(20)), column)
     return _hash_words(_int64(values), NUMBER)
 
 
 def _int64(values: Any) -> NDArray[np.int64]:
+    """The values as numbers; where there is none, any number."""
     counts = values.cast(pa.int64())
-    return np.asarray(_numpy(counts.fill_null(0) if counts.null_count else counts), np.int64)
+    buffers = [None, counts.buffers()[1]]
+    return np.asarray(pa.Array.from_buffers(pa.int64(), len(counts), buffers, offset=counts.offset))
 
 
-def _floats(values: Any, _column: str) -> Words:
+def _floats(values: Any, _column: str) -> Hashes:
     number = _numpy(values.fill_null(0.0) if values.null_count else values).astype(np.float64)
     with np.errstate(invalid="ignore"):
         whole = (np.floor(number) == number) & (number >= -(2.0**63)) & (number < 2.0**63)
         bits = np.where(np.isnan(number), np.nan, number).view(np.int64)
-        return _hash_words(np.where(whole, number.astype(np.int64), bits), np.where(whole, NUMBER, FLOAT))
+        return np.where(whole, _hash_words(number.astype(np.int64), NUMBER), _hash_words(bits, FLOAT))
 
 
-def _decimals(values: Any, column: str) -> Words:
+def _decimals(values: Any, column: str) -> Hashes:
     numbers = [Decimal(0) if value is None else value for value in values.to_pylist()]
     whole = np.array([n == n.to_integral_value() and -(2**63) <= n < 2**63 for n in numbers], np.bool_)
     as_numbers = pa.array([int(n) if w else 0 for n, w in zip(numbers, whole, strict=True)], pa.int64())
     as_text = pa.array([format(n.normalize(_EXACT), "f") for n in numbers], pa.string())
-    return np.where(whole[:, None], _integers(as_numbers, column), _bytes(as_text, DECIMAL))
+    return np.where(whole, _integers(as_numbers, column), _bytes(as_text, DECIMAL))
 
 
-def _booleans(values: Any, _column: str) -> Words:
+def _booleans(values: Any, _column: str) -> Hashes:
     return _hash_words(_int64(values), BOOLEAN)
 
 
-def _instants(values: Any, _column: str) -> Words:
+def _instants(values: Any, _column: str) -> Hashes:
     return _spans(values, LOCAL if values.type.tz is None else INSTANT)
 
 
-def _durations(values: Any, _column: str) -> Words:
+def _durations(values: Any, _column: str) -> Hashes:
     return _spans(values, DURATION)
 
 
-def _times_of_day(values: Any, _column: str) -> Words:
+def _times_of_day(values: Any, _column: str) -> Hashes:
     return _spans(values, TIME_OF_DAY)
 
 
-def _spans(values: Any, kind: int) -> Words:
+def _spans(values: Any, kind: int) -> Hashes:
     """Counts of any unit as whole seconds and the nanoseconds beyond them."""
     unit = _NANOSECONDS[values.type.unit]
     count = _int64(values.cast(pa.int32()) if pa.types.is_time32(values.type) else values)
@@ -147,28 +157,28 @@ def _spans(values: Any, kind: int) -> Words:
     return words
 
 
-def _dates(values: Any, _column: str) -> Words:
+def _dates(values: Any, _column: str) -> Hashes:
     return _hash_words(_int64(values.cast(pa.date32()).cast(pa.int32())), DATE)
 
 
-def _texts(values: Any, _column: str) -> Words:
+def _texts(values: Any, _column: str) -> Hashes:
     return _bytes(values, TEXT)
 
 
-def _binaries(values: Any, _column: str) -> Words:
+def _binaries(values: Any, _column: str) -> Hashes:
     return _bytes(values, BINARY)
 
 
-def _bytes(values: Any, kind: int) -> Words:
+def _bytes(values: Any, kind: int) -> Hashes:
     if not len(values):  # the format allows no values to have no offsets
-        return np.empty((0, 2), np.uint64)
+        return np.empty((2, 0), np.uint64)
     large = pa.large_binary()
     narrow = pa.types.is_string(values.type) or pa.types.is_binary(values.type)
     if not narrow and values.type != large:
         values = values.cast(pa.large_string() if pa.types.is_string_view(values.type) else large)
     _, offsets, data = values.buffers()
     bounds = np.frombuffer(offsets, np.int32 if narrow else np.int64)
-    hashes = np.empty((len(values), 2), np.uint64)
+    hashes = np.empty((2, len(values)), np.uint64)
     _hash_ranges(_data(data), bounds[values.offset : values.offset + len(values) + 1], kind, hashes)
     return hashes
 
@@ -177,48 +187,47 @@ def _data(buffer: Any) -> NDArray[np.uint8]:
     return np.frombuffer(b"" if buffer is None else buffer, np.uint8)
 
 
-def _dictionaries(values: Any, column: str) -> Words:
+def _dictionaries(values: Any, column: str) -> Hashes:
     hashes, present = _hash(values.dictionary, column)
-    hashes[~present] = 0
-    if not len(hashes):
-        return np.zeros((len(values), 2), np.uint64)
-    codes = values.indices.fill_null(0) if values.null_count else values.indices
-    return hashes[_numpy(codes)]
+    hashes[:, ~present] = 0
+    if not len(present):
+        return np.zeros((2, len(values)), np.uint64)
+    return hashes.take(_int64(values.indices.fill_null(0)), axis=1)
 
 
-def _structs(values: Any, column: str) -> Words:
-    total = np.zeros((len(values), 2), np.uint64)
+def _structs(values: Any, column: str) -> Hashes:
+    total = np.zeros((2, len(values)), np.uint64)
     for field, child in zip(values.type, values.flatten(), strict=True):
-        _add_column(total, _text_hash(field.name), *_hash(child, f"{column}.{field.name}"))
+        _add_column(total, _name_hash(field.name), *_hash(child, f"{column}.{field.name}"))
     _mix_in(total, np.full(len(values), STRUCT, np.uint64))
     return total
 
 
-def _lists(values: Any, column: str) -> Words:
+def _lists(values: Any, column: str) -> Hashes:
     # Not by a cast to one type of list: Arrow 26 loses elements when it casts list views that have nulls.
-    lengths = _int64(pc.list_value_length(values))
+    lengths = _int64(pc.list_value_length(values).fill_null(0))
     items, present = _hash(values.flatten(), f"{column}[]")
-    items[~present] = NULL
-    hashes = np.empty((len(values), 2), np.uint64)
+    items[:, ~present] = NULL
+    hashes = np.empty((2, len(values)), np.uint64)
     _fold_lists(items, np.concatenate([[0], np.cumsum(lengths)]), hashes)
     return hashes
 
 
-def _maps(values: Any, column: str) -> Words:
+def _maps(values: Any, column: str) -> Hashes:
     keys, _ = _hash(values.keys, f"{column}.key")
     items, present = _hash(values.items, f"{column}.value")
-    items[~present] = NULL
-    hashes = np.empty((len(values), 2), np.uint64)
+    items[:, ~present] = NULL
+    hashes = np.empty((2, len(values)), np.uint64)
     _fold_maps(keys, items, _numpy(values.offsets).astype(np.int64), hashes)
     return hashes
 
 
-def _nothing(values: Any, _column: str) -> Words:
-    return np.zeros((len(values), 2), np.uint64)
+def _nothing(values: Any, _column: str) -> Hashes:
+    return np.zeros((2, len(values)), np.uint64)
 
 
 _t = pa.types
-_HASHES: list[tuple[Callable[[Any], bool], Callable[[Any, str], Words]]] = [
+_HASHES: list[tuple[Callable[[Any], bool], Callable[[Any, str], Hashes]]] = [
     (_t.is_null, _nothing),
     (_t.is_integer, _integers),
     (_t.is_floating, _floats),
@@ -251,66 +260,68 @@ _HASHES: list[tuple[Callable[[Any], bool], Callable[[Any, str], Words]]] = [
 ]
 
 
-def _text_hash(text: str) -> Words:
-    return _bytes(pa.array([text]), NAME)[0]
+@lru_cache(maxsize=1024)
+def _name_hash(name: str) -> tuple[np.uint64, np.uint64]:
+    (low,), (high,) = _bytes(pa.array([name]), NAME)
+    return low, high
 
 
-def _hash_words(values: NDArray[np.int64], kind: Any) -> Words:
-    hashes = np.empty((len(values), 2), np.uint64)
-    _hash_integers(values, np.broadcast_to(np.asarray(kind, np.uint64), values.shape), hashes)
+def _hash_words(values: NDArray[np.int64], kind: int) -> Hashes:
+    hashes = np.empty((2, len(values)), np.uint64)
+    _hash_integers(values, np.uint64(kind), hashes)
     return hashes
 
 
 @compiled
-def _hash_integers(values: Any, kinds: Any, hashes: Any) -> None:
+def _hash_integers(values: Any, kind: Any, hashes: Any) -> None:
     for i in range(len(values)):
-        low = mix(np.uint64(values[i]) + kinds[i] * np.uint64(0x9E3779B97F4A7C15))
-        hashes[i, 0], hashes[i, 1] = finish(low, kinds[i])
+        low = mix(np.uint64(values[i]) + kind * np.uint64(0x9E3779B97F4A7C15))
+        hashes[0, i], hashes[1, i] = finish(low, kind)
 
 
 @compiled
 def _hash_ranges(data: Any, bounds: Any, kind: int, hashes: Any) -> None:
-    for i in range(len(hashes)):
-        hashes[i, 0], hashes[i, 1] = murmur(data, bounds[i], bounds[i + 1], kind)
+    for i in range(len(bounds) - 1):
+        hashes[0, i], hashes[1, i] = murmur(data, bounds[i], bounds[i + 1], kind)
 
 
 @compiled
 def _mix_in(hashes: Any, words: Any) -> None:
-    for i in range(len(hashes)):
-        hashes[i, 0], hashes[i, 1] = finish(hashes[i, 0] ^ mix(words[i]), hashes[i, 1] + words[i])
+    for i in range(len(words)):
+        hashes[0, i], hashes[1, i] = finish(hashes[0, i] ^ mix(words[i]), hashes[1, i] + words[i])
 
 
 @compiled
 def _add_column(total: Any, name: Any, hashes: Any, present: Any) -> None:
     """Columns add up, so their order does not matter and an absent one adds nothing."""
-    for i in range(len(total)):
+    for i in range(len(present)):
         if present[i]:
-            low, high = finish(hashes[i, 0] ^ name[0], hashes[i, 1] ^ name[1])
-            total[i, 0] += low
-            total[i, 1] += high
+            low, high = finish(hashes[0, i] ^ name[0], hashes[1, i] ^ name[1])
+            total[0, i] += low
+            total[1, i] += high
 
 
 @compiled
 def _fold_lists(items: Any, offsets: Any, hashes: Any) -> None:
-    for i in range(len(hashes)):
+    for i in range(len(offsets) - 1):
         low, high = np.uint64(LIST), np.uint64(offsets[i + 1] - offsets[i])
         for j in range(offsets[i], offsets[i + 1]):
-            low, high = finish(low ^ items[j, 0], high + items[j, 1])
-        hashes[i, 0], hashes[i, 1] = finish(low, high)
+            low, high = finish(low ^ items[0, j], high + items[1, j])
+        hashes[0, i], hashes[1, i] = finish(low, high)
 
 
 @compiled
 def _fold_maps(keys: Any, items: Any, offsets: Any, hashes: Any) -> None:
-    for i in range(len(hashes)):
+    for i in range(len(offsets) - 1):
         low, high = np.uint64(MAP), np.uint64(offsets[i + 1] - offsets[i])
         for j in range(offsets[i], offsets[i + 1]):
-            entry_low, entry_high = finish(keys[j, 0] ^ mix(items[j, 0]), keys[j, 1] + items[j, 1])
+            entry_low, entry_high = finish(keys[0, j] ^ mix(items[0, j]), keys[1, j] + items[1, j])
             low += entry_low
             high += entry_high
-        hashes[i, 0], hashes[i, 1] = finish(low, high)
+        hashes[0, i], hashes[1, i] = finish(low, high)
 
 
 @compiled
-def _finish(total: Any) -> None:
-    for i in range(len(total)):
-        total[i, 0], total[i, 1] = finish(total[i, 0], total[i, 1])
+def _finish(total: Any, found: Any) -> None:
+    for i in range(len(found)):
+        found[i, 0], found[i, 1] = finish(total[0, i], total[1, i])

@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from anabranch.model.compiled import compiled, inlined
+from anabranch.model.compiled import inlined
 
 C1 = np.uint64(0x87C37B91114253D5)
 C2 = np.uint64(0x4CF5AD432745937F)
@@ -33,10 +33,22 @@ def _word(_typing: Any, data: Any, position: Any) -> Any:
     return signature, build
 
 
-@inlined
-def rotate(word: Any, bits: int) -> Any:
-    """The word with its bits moved left in a circle."""
-    return (word << np.uint64(bits)) | (word >> np.uint64(64 - bits))
+@intrinsic
+def _rotate(_typing: Any, word: Any, bits: Any) -> Any:
+    """The word with its bits moved left in a circle.
+
+    Of a product shifted both ways LLVM makes two products, and 100 bytes take 21 ns to hash instead of 17.
+    """
+    signature = types.uint64(types.uint64, types.uint64)
+
+    def build(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        word, bits = arguments
+        funnel_shift = builder.module.declare_intrinsic(
+            "llvm.fshl", [word.type], ir.FunctionType(word.type, [word.type] * 3)
+        )
+        return builder.call(funnel_shift, [word, word, bits])
+
+    return signature, build
 
 
 @inlined
@@ -60,25 +72,34 @@ def finish(low: Any, high: Any) -> tuple[Any, Any]:
     return low, high + low
 
 
-@compiled
+@inlined
+def _last(data: Any, end: int, count: int) -> Any:
+    """The ``count`` bytes before ``end``, at most seven, as a word; what is read stays inside the buffer."""
+    if end >= 8:
+        return _word(data, end - 8) >> np.uint64(8 * (7 - count)) >> np.uint64(8)
+    word = np.uint64(0)
+    for i in range(count):
+        word |= np.uint64(data[end - count + i]) << np.uint64(8 * i)
+    return word
+
+
+@inlined
 def murmur(data: Any, begin: int, end: int, seed: int) -> tuple[Any, Any]:
     """The 128-bit hash of ``data[begin:end]`` as a low and a high word."""
     low = high = np.uint64(seed)
     position = begin
     while position + 16 <= end:
-        first = rotate(_word(data, position) * C1, 31) * C2
-        low = (rotate(low ^ first, 27) + high) * np.uint64(5) + np.uint64(0x52DCE729)
-        second = rotate(_word(data, position + 8) * C2, 33) * C1
-        high = (rotate(high ^ second, 31) + low) * np.uint64(5) + np.uint64(0x38495AB5)
+        first = _rotate(_word(data, position) * C1, 31) * C2
+        low = (_rotate(low ^ first, 27) + high) * np.uint64(5) + np.uint64(0x52DCE729)
+        second = _rotate(_word(data, position + 8) * C2, 33) * C1
+        high = (_rotate(high ^ second, 31) + low) * np.uint64(5) + np.uint64(0x38495AB5)
         position += 16
-    first = second = np.uint64(0)
-    for i in range(end - position - 1, -1, -1):
-        byte = np.uint64(data[position + i])
-        if i >= 8:
-            second |= byte << np.uint64(8 * (i - 8))
-        else:
-            first |= byte << np.uint64(8 * i)
-    high ^= rotate(second * C2, 33) * C1
-    low ^= rotate(first * C1, 31) * C2
+    rest = end - position
+    if rest >= 8:
+        first, second = _word(data, position), _last(data, end, rest - 8)
+    else:
+        first, second = _last(data, end, rest), np.uint64(0)
+    high ^= _rotate(second * C2, 33) * C1
+    low ^= _rotate(first * C1, 31) * C2
     length = np.uint64(end - begin)
     return finish(low ^ length, high ^ length)
