@@ -1,14 +1,21 @@
-"""The index of R3 (LM IV-D, in2t): one node per payload and start, with the end each input shows, compiled.
+"""The index of a merge: one node per payload and start, the slots that lead to it, and who must look at it.
 
 The paper visits every half-frozen node at every stable. A stable t of input i can change a node only if the
-node starts before t and is not half frozen yet, or its end in the output is before t, or input i shows an end
+node starts before t and is not half frozen yet, or an end in the output is before t, or input i shows an end
 before t that differs from it. Three kinds of heaps find exactly these, so a stable costs what it changes:
 
-- ``due`` by (start, identity): the nodes that are not half frozen yet, and in a stable those to be visited;
-- ``given`` by the end in the output: the half-frozen nodes;
-- one for each input by the end it shows: the half-frozen nodes it would shorten.
+- ``due`` by start: the nodes that are not half frozen yet;
+- ``open`` by the end in the output that freezes next: the half-frozen nodes;
+- one for each input in ``shorter``, by the end it shows: the half-frozen nodes it would shorten.
 
-Every heap holds a node at most once and knows where, so all of them are as large as the table and no larger.
+Entries of ``open`` and ``shorter`` are not taken back when a node changes; what comes up is looked at again. A
+heap that is full is made anew from the nodes, which are at most half of what it can hold.
+
+What a node is once nothing about it can change, it stays to be compared with slower inputs, in a queue
+(``decided``) that is emptied as these pass the stable that decided it.
+
+A node is a row of ``cells``, so that finding, changing and settling one touches one or two cache lines: with a
+column each, R3 was a third slower. The columns from EXTRA on belong to the case.
 """
 
 from typing import Any, NamedTuple
@@ -16,51 +23,57 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.kernels.heap import Heap, push
 from anabranch.model.compiled import compiled, inlined
 from anabranch.model.murmur import mix
 from anabranch.model.slots import NOBODY, TAG_MASK, link_all, node_in, slot_of, tag_in, vacate_slot
 from anabranch.model.time import BEGINNING
 
 ABSENT = BEGINNING
-DUE, GIVEN, FIRST_INPUT = 0, 1, 2
+LOW, HIGH, START, PLACE, STATE, EXTRA = range(6)
+FREE, UNFROZEN, HALF, VISITED, DECIDED = range(5)
+"""States of a node. A visited one is half frozen or getting so, and noted as about to change."""
+
+HEAD, LENGTH, SKIPPED = range(3)
 
 
 class Nodes(NamedTuple):
-    """State: the nodes in columns, the slots that lead to them, the heaps, and a stack of free nodes."""
+    """State: the nodes and the heaps."""
 
     slots: NDArray[np.int64]
-    low: NDArray[np.uint64]
-    high: NDArray[np.uint64]
-    start: NDArray[np.int64]
-    given: NDArray[np.int64]
-    """The end in the output."""
-    shown: NDArray[np.int64]
-    """The end each input shows, by input and node, or ABSENT."""
-    place: NDArray[np.int64]
-    heaps: NDArray[np.int32]
-    where: NDArray[np.int32]
-    """By heap and node, where in the heap the node is, or NOBODY."""
-    sizes: NDArray[np.int64]
+    cells: NDArray[np.int64]
     free: NDArray[np.int32]
     unused: NDArray[np.int64]
+    due: Heap
+    open: Heap
+    shorter_key: NDArray[np.int64]
+    shorter_item: NDArray[np.int32]
+    shorter_size: NDArray[np.int64]
+    changing: NDArray[np.int32]
+    """Scratch: the nodes that a stable changes."""
+    decided: NDArray[np.int32]
+    stamp: NDArray[np.int64]
+    """By place in the queue, the stable that decided the node."""
+    queue: NDArray[np.int64]
+    """Where the queue begins, how many are in it, and how many left it without being compared."""
 
     @classmethod
-    def of_capacity(cls, capacity: int, inputs: int) -> "Nodes":
-        """No nodes, with room for this many (a power of two) and this many inputs."""
-        heaps = inputs + FIRST_INPUT
+    def of_capacity(cls, capacity: int, width: int, inputs: int) -> "Nodes":
+        """No nodes, with room for this many (a power of two) of this many cells, and this many inputs."""
         return cls(
             slots=np.full(2 * capacity, NOBODY, np.int64),
-            low=np.zeros(capacity, np.uint64),
-            high=np.zeros(capacity, np.uint64),
-            start=np.zeros(capacity, np.int64),
-            given=np.full(capacity, ABSENT, np.int64),
-            shown=np.full((inputs, capacity), ABSENT, np.int64),
-            place=np.zeros(capacity, np.int64),
-            heaps=np.zeros((heaps, capacity), np.int32),
-            where=np.full((heaps, capacity), NOBODY, np.int32),
-            sizes=np.zeros(heaps, np.int64),
+            cells=np.zeros((capacity, width), np.int64),
             free=np.arange(capacity, dtype=np.int32)[::-1].copy(),
             unused=np.array([capacity], np.int64),
+            due=Heap.of_capacity(capacity),
+            open=Heap.of_capacity(2 * capacity),
+            shorter_key=np.empty((inputs, 2 * capacity), np.int64),
+            shorter_item=np.empty((inputs, 2 * capacity), np.int32),
+            shorter_size=np.zeros(inputs, np.int64),
+            changing=np.empty(capacity, np.int32),
+            decided=np.empty(capacity, np.int32),
+            stamp=np.empty(capacity, np.int64),
+            queue=np.zeros(3, np.int64),
         )
 
     @property
@@ -74,54 +87,79 @@ class Nodes(NamedTuple):
         return self.capacity - int(self.unused[0])
 
     @property
-    def inputs(self) -> int:
-        """How many inputs fit."""
-        return len(self.shown)
+    def live(self) -> int:
+        """How many nodes can still change."""
+        return self.used - int(self.queue[LENGTH])
 
-    def live(self) -> NDArray[np.int64]:
+    @property
+    def place(self) -> NDArray[np.int64]:
+        """Where the payload of each node stands."""
+        return self.cells[:, PLACE]
+
+    def all(self) -> NDArray[np.int64]:
         """The nodes there are."""
-        return np.flatnonzero(self.given != ABSENT)
+        return np.flatnonzero(self.cells[:, STATE] != FREE)
 
-    def with_room(self, more: int, inputs: int) -> "Nodes":
-        """The same nodes, each where it was, with room for more of them and for this many inputs."""
-        if more <= self.unused[0] and inputs <= self.inputs:
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, room included."""
+        arrays = [*self.due, *self.open, *(a for a in self if isinstance(a, np.ndarray))]
+        return sum(array.nbytes for array in arrays)
+
+    def with_room(self, more: int) -> "Nodes":
+        """The same nodes, each where it was, with room for more of them."""
+        if more <= self.unused[0]:
             return self
-        capacity = max(self.capacity, 1 << (self.used + more - 1).bit_length())
-        larger = Nodes.of_capacity(capacity, max(inputs, self.inputs))
-        old, heaps = self.capacity, len(self.sizes)
-        for name in ("low", "high", "start", "given", "place"):
-            getattr(larger, name)[:old] = getattr(self, name)
-        larger.shown[: self.inputs, :old] = self.shown
-        larger.heaps[:heaps, :old] = self.heaps
-        larger.where[:heaps, :old] = self.where
-        larger.sizes[:heaps] = self.sizes
-        unused = int(self.unused[0])
+        old, unused = self.capacity, int(self.unused[0])
+        capacity = max(old, 1 << (self.used + more - 1).bit_length())
+        inputs = len(self.shorter_size)
+        larger = Nodes.of_capacity(capacity, self.cells.shape[1], inputs)
+        larger.cells[:old] = self.cells
         larger.free[capacity - old : capacity - old + unused] = self.free[:unused]
         larger.unused[0] = capacity - old + unused
+        larger.shorter_key[:, : 2 * old] = self.shorter_key
+        larger.shorter_item[:, : 2 * old] = self.shorter_item
+        larger.shorter_size[:] = self.shorter_size
+        order = (int(self.queue[HEAD]) + np.arange(int(self.queue[LENGTH]))) % old
+        larger.decided[: len(order)], larger.stamp[: len(order)] = self.decided[order], self.stamp[order]
+        larger.queue[1:] = self.queue[1:]
         link_all(self.slots, larger.slots)
-        return larger
+        return larger._replace(due=self.due.with_room(capacity), open=self.open.with_room(2 * capacity))
+
+    def with_inputs(self, inputs: int, width: int) -> "Nodes":
+        """The same nodes with cells and heaps for more inputs; new cells are 0."""
+        old = len(self.shorter_size)
+        cells = np.zeros((self.capacity, width), np.int64)
+        cells[:, : self.cells.shape[1]] = self.cells
+        key = np.empty((inputs, 2 * self.capacity), np.int64)
+        item = np.empty((inputs, 2 * self.capacity), np.int32)
+        size = np.zeros(inputs, np.int64)
+        key[:old], item[:old], size[:old] = self.shorter_key, self.shorter_item, self.shorter_size
+        return self._replace(cells=cells, shorter_key=key, shorter_item=item, shorter_size=size)
 
 
 @inlined
-def tag_of(low: Any, high: Any, start: int) -> Any:
+def tag_of(low: Any, high: Any, start: Any) -> Any:
     """31 bits of the hash of a payload and start; the lowest of them are its home among the slots."""
-    return np.int64(mix(low ^ mix(np.uint64(start) + high)) & TAG_MASK)
+    return np.int64(mix(np.uint64(low) ^ mix(np.uint64(start) + np.uint64(high))) & TAG_MASK)
 
 
-@compiled
-def find(nodes: Nodes, tag: int, low: Any, high: Any, start: int) -> Any:
+@inlined
+def find(nodes: Nodes, tag: int, low: int, high: int, start: int) -> Any:
     """The slot of this payload and start, or the empty slot where it would go."""
     mask = len(nodes.slots) - 1
     slot = tag & mask
     while True:
         entry = nodes.slots[slot]
         if entry < 0:
-            return slot
+            break
         if tag_in(entry) == tag:
             node = node_in(entry)
-            if nodes.low[node] == low and nodes.high[node] == high and nodes.start[node] == start:
-                return slot
+            cells = nodes.cells
+            if cells[node, LOW] == low and cells[node, HIGH] == high and cells[node, START] == start:
+                break
         slot = (slot + 1) & mask
+    return slot
 
 
 @inlined
@@ -130,112 +168,92 @@ def node_at(nodes: Nodes, slot: int) -> Any:
     return node_in(nodes.slots[slot])
 
 
-@compiled
-def create(nodes: Nodes, slot: int, tag: int, low: Any, high: Any, start: int, end: int) -> Any:
-    """A node in an empty slot, with this end in the output; no input shows it yet."""
+@inlined
+def create(nodes: Nodes, slot: int, tag: int, low: int, high: int, start: int, place: int) -> Any:
+    """A node in an empty slot."""
     nodes.unused[0] -= 1
     node = np.int64(nodes.free[nodes.unused[0]])
     nodes.slots[slot] = slot_of(tag, node)
-    nodes.low[node], nodes.high[node] = low, high
-    nodes.start[node], nodes.given[node] = start, end
-    nodes.shown[:, node] = ABSENT
-    push(nodes, DUE, node)
+    nodes.cells[node, LOW] = low
+    nodes.cells[node, HIGH] = high
+    nodes.cells[node, START] = start
+    nodes.cells[node, PLACE] = place
+    nodes.cells[node, STATE] = UNFROZEN
+    push(nodes.due, start, node)
     return node
 
 
 @compiled
 def delete(nodes: Nodes, node: int) -> None:
-    """Take a node out of the heaps and the slots."""
-    for heap in range(len(nodes.sizes)):
-        remove(nodes, heap, node)
-    tag = tag_of(nodes.low[node], nodes.high[node], nodes.start[node])
-    vacate_slot(nodes.slots, find(nodes, tag, nodes.low[node], nodes.high[node], nodes.start[node]))
-    nodes.given[node] = ABSENT
+    """Forget a node; entries of heaps that name it are passed over when they come up."""
+    low, high, start = nodes.cells[node, LOW], nodes.cells[node, HIGH], nodes.cells[node, START]
+    vacate_slot(nodes.slots, find(nodes, tag_of(low, high, start), low, high, start))
+    nodes.cells[node, STATE] = FREE
     nodes.free[nodes.unused[0]] = node
     nodes.unused[0] += 1
 
 
 @inlined
-def _before(nodes: Nodes, heap: int, one: int, other: int) -> bool:
-    """One node comes before another in a heap."""
-    if heap == DUE:
-        if nodes.start[one] != nodes.start[other]:
-            return nodes.start[one] < nodes.start[other]
-        if nodes.low[one] != nodes.low[other]:
-            return nodes.low[one] < nodes.low[other]
-        return nodes.high[one] < nodes.high[other]
-    if heap == GIVEN:
-        return nodes.given[one] < nodes.given[other]
-    return nodes.shown[heap - FIRST_INPUT, one] < nodes.shown[heap - FIRST_INPUT, other]
+def shorter(nodes: Nodes, i: int) -> Any:
+    """The half-frozen nodes that input i would shorten."""
+    return Heap(nodes.shorter_key[i], nodes.shorter_item[i], nodes.shorter_size[i : i + 1])
 
 
 @compiled
-def _rise(nodes: Nodes, heap: int, spot: int) -> int:
-    node = nodes.heaps[heap, spot]
-    while spot > 0:
-        parent = (spot - 1) >> 1
-        above = nodes.heaps[heap, parent]
-        if not _before(nodes, heap, node, above):
-            break
-        nodes.heaps[heap, spot] = above
-        nodes.where[heap, above] = spot
-        spot = parent
-    nodes.heaps[heap, spot] = node
-    nodes.where[heap, node] = spot
-    return spot
+def decide(nodes: Nodes, node: int, time: int) -> None:
+    """Nothing about a node changes after this stable."""
+    nodes.cells[node, STATE] = DECIDED
+    spot = nodes.queue[HEAD] + nodes.queue[LENGTH]
+    if spot >= len(nodes.decided):
+        spot -= len(nodes.decided)
+    nodes.decided[spot] = node
+    nodes.stamp[spot] = time
+    nodes.queue[LENGTH] += 1
 
 
 @compiled
-def _sink(nodes: Nodes, heap: int, spot: int) -> None:
-    node = nodes.heaps[heap, spot]
-    size = nodes.sizes[heap]
+def leave_queue(nodes: Nodes) -> None:
+    """Forget the node that was decided first."""
+    head = nodes.queue[HEAD]
+    delete(nodes, nodes.decided[head])
+    nodes.queue[HEAD] = head + 1 if head + 1 < len(nodes.decided) else 0
+    nodes.queue[LENGTH] -= 1
+
+
+@compiled
+def _before(nodes: Nodes, one: int, other: int) -> bool:
+    """By start, then identity."""
+    cells = nodes.cells
+    if cells[one, START] != cells[other, START]:
+        return cells[one, START] < cells[other, START]
+    if cells[one, LOW] != cells[other, LOW]:
+        return np.uint64(cells[one, LOW]) < np.uint64(cells[other, LOW])
+    return np.uint64(cells[one, HIGH]) < np.uint64(cells[other, HIGH])
+
+
+@compiled
+def sort_changing(nodes: Nodes, count: int) -> None:
+    """Put the nodes that change in the order in which they are said: by start and identity (heapsort)."""
+    changing = nodes.changing
+    for first in range(count // 2 - 1, -1, -1):
+        _sift(nodes, first, count)
+    for last in range(count - 1, 0, -1):
+        changing[0], changing[last] = changing[last], changing[0]
+        _sift(nodes, 0, last)
+
+
+@compiled
+def _sift(nodes: Nodes, spot: int, size: int) -> None:
+    changing = nodes.changing
+    node = changing[spot]
     while True:
         child = 2 * spot + 1
         if child >= size:
             break
-        if child + 1 < size and _before(nodes, heap, nodes.heaps[heap, child + 1], nodes.heaps[heap, child]):
+        if child + 1 < size and _before(nodes, changing[child], changing[child + 1]):
             child += 1
-        below = nodes.heaps[heap, child]
-        if not _before(nodes, heap, below, node):
+        if not _before(nodes, node, changing[child]):
             break
-        nodes.heaps[heap, spot] = below
-        nodes.where[heap, below] = spot
+        changing[spot] = changing[child]
         spot = child
-    nodes.heaps[heap, spot] = node
-    nodes.where[heap, node] = spot
-
-
-@compiled
-def push(nodes: Nodes, heap: int, node: Any) -> None:
-    """Put a node into a heap, or to its right place there."""
-    spot = nodes.where[heap, node]
-    if spot == NOBODY:
-        spot = nodes.sizes[heap]
-        nodes.sizes[heap] += 1
-        nodes.heaps[heap, spot] = node
-    _sink(nodes, heap, _rise(nodes, heap, spot))
-
-
-@inlined
-def remove(nodes: Nodes, heap: int, node: int) -> None:
-    """Take a node out of a heap, if it is there."""
-    if nodes.where[heap, node] != NOBODY:
-        _remove(nodes, heap, node)
-
-
-@compiled
-def _remove(nodes: Nodes, heap: int, node: int) -> None:
-    spot = nodes.where[heap, node]
-    nodes.where[heap, node] = NOBODY
-    nodes.sizes[heap] -= 1
-    last = nodes.heaps[heap, nodes.sizes[heap]]
-    if last != node:
-        nodes.heaps[heap, spot] = last
-        nodes.where[heap, last] = spot
-        _sink(nodes, heap, _rise(nodes, heap, spot))
-
-
-@inlined
-def top(nodes: Nodes, heap: int) -> Any:
-    """The first node of a heap, or NOBODY."""
-    return np.int64(nodes.heaps[heap, 0]) if nodes.sizes[heap] else np.int64(NOBODY)
+    changing[spot] = node

@@ -210,7 +210,9 @@ class Ordered:
             count, most = find_tied(batch.kind, batch.start, self.stable, self.latest, rows)
             tied = rows[:count]
         self.ties = self.ties.fitted(most)
-        return tied, batch.take(tied).identities if len(tied) else np.empty((0, 2), np.uint64)
+        if not len(tied):
+            return tied, np.empty((0, 2), np.uint64)
+        return tied, batch.identities[tied] if 2 * len(tied) > len(batch) else batch.take(tied).identities
 
     def _identify(self, event: Batch) -> None:
         """The one event of the latest start may now meet others."""

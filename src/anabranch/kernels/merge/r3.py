@@ -1,268 +1,432 @@
 """Logical merge where payload and start are a key: any order, revisions, infinite ends (LM IV-D, corrected).
 
-The first insert of an event goes out at once; corrections wait for the stable that would make them
-impossible. An input drives the stable from the moment the output has reached its guarantee. What the listing
-leaves out or has wrong is corrected as in `oracle/merge.py`, which gives the same elements by scans.
+Each node holds the end in the output and the end each input shows. At inserts and adjusts the output policy
+decides what is said; at a stable the output is made to agree with the input that said it, as far as the
+stable makes that final. `oracle/indexed_merge.py` gives the same elements by scans.
 
-Memory: a node per payload and start that is not fully frozen, its payload once whatever the number of inputs.
-Cost: logarithmic in the nodes per element, and per node that a stable changes.
+Memory: a node per payload and start that is not final yet, or that a slower input has yet to pass; its payload
+once whatever the number of inputs. Cost: logarithmic in the nodes per event and per node that a stable changes.
 """
 
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from anabranch.kernels.heap import pop, push
+from anabranch.kernels.merge.broken import Broken
+from anabranch.kernels.merge.lead import followed, join_all, leader, passed_by_all
 from anabranch.kernels.merge.nodes import (
     ABSENT,
-    DUE,
-    FIRST_INPUT,
-    GIVEN,
+    DECIDED,
+    EXTRA,
+    HALF,
+    HEAD,
+    LENGTH,
+    PLACE,
+    SKIPPED,
+    START,
+    STATE,
+    UNFROZEN,
+    VISITED,
     Nodes,
     create,
-    delete,
+    decide,
     find,
+    leave_queue,
     node_at,
-    push,
-    remove,
+    shorter,
+    sort_changing,
     tag_of,
-    top,
 )
+from anabranch.kernels.merge.reaction import EVERY, FIRST, LEADER, QUORUM, WAIT, Reaction
+from anabranch.kernels.merge.said import Notes, Said, note, say_adjust, say_insert, say_stable
+from anabranch.kernels.merge.sides import Sides
 from anabranch.model.application import ADJUST, INSERT, STABLE
 from anabranch.model.batch import Batch, Kind
-from anabranch.model.compiled import compiled
+from anabranch.model.compiled import compiled, inlined
+from anabranch.model.output_policy import FirstThenFinal, OutputPolicy
 from anabranch.model.payloads import PayloadStore
+from anabranch.model.properties import Fact
 from anabranch.model.slots import NOBODY
 from anabranch.model.time import BEGINNING, FOREVER
 
+GIVEN = EXTRA
+SHOWN = EXTRA + 1
 
-@dataclass(slots=True)
-class R3:
-    """State: the nodes, their payloads, and what is known of each input by its number."""
-
-    stable: int = BEGINNING
-    nodes: Nodes = field(default_factory=lambda: Nodes.of_capacity(1024, 4), repr=False)
-    payloads: PayloadStore = field(default_factory=PayloadStore, repr=False)
-    numbers: dict[str, int] = field(default_factory=dict)
-    reached: NDArray[np.int64] = field(default_factory=lambda: np.full(4, ABSENT))
-    """The greatest stable that each input has said."""
-    guarantee: NDArray[np.int64] = field(default_factory=lambda: np.full(4, ABSENT))
-    attached: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(4, np.bool_))
-    joined: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(4, np.bool_))
-
-    def attach(self, name: str, guarantee: int = BEGINNING) -> None:
-        """An input joins; it shows every event that ends at or after its guarantee."""
-        assert name not in self.numbers, f"{name} is attached"
-        if self.attached.all():
-            self._double_inputs()
-        number = int(np.flatnonzero(~self.attached)[0])
-        self.numbers[name] = number
-        self.attached[number], self.guarantee[number] = True, guarantee
-        self.joined[number] = self.stable >= guarantee
-
-    def detach(self, name: str) -> None:
-        """An input leaves; what it alone supported stays until another input decides."""
-        number = self.numbers.pop(name)
-        self.attached[number] = self.joined[number] = False
-        self.reached[number] = ABSENT
-        self.nodes.shown[number] = ABSENT
-        self.nodes.where[FIRST_INPUT + number] = NOBODY
-        self.nodes.sizes[FIRST_INPUT + number] = 0
-
-    def push(self, name: str, batch: Batch) -> Batch:
-        """What comes out when an input says valid elements."""
-        payload = self.payloads.admit(batch.payload)
-        elements = (batch.kind, batch.start, batch.end, batch.old_end, batch.identities)
-        self.nodes = self.nodes.with_room(int(np.count_nonzero(batch.kind == Kind.INSERT)), 0)
-        said, born, reached = [], [], 0
-        while True:
-            out = np.empty((len(batch) + self.nodes.used + 1, 5), np.int64)
-            created = np.empty(len(batch), np.int32)
-            before = reached, self.stable
-            reached, self.stable, rows, births = merge(
-                self.nodes,
-                elements,
-                reached,
-                self.numbers[name],
-                self.payloads.next_place,
-                self.stable,
-                self.reached,
-                self.guarantee,
-                self.attached,
-                self.joined,
-                out,
-                created,
-            )
-            said.append(out[:rows])
-            born.append(created[:births])
-            if reached == len(batch) and not self._ahead():
-                break
-            assert (reached, self.stable) != before, "a merge with room goes on"
-        output = self._batch(np.concatenate(said), payload)
-        users = np.concatenate(born)
-        self.payloads.adopt(payload, self.nodes.place, users[self.nodes.given[users] != ABSENT])
-        if self.payloads.crowded(self.nodes.used):
-            self.payloads.compact(self.nodes.place, self.nodes.live())
-        return output
-
-    def _ahead(self) -> bool:
-        return bool((self.joined & (self.reached > self.stable)).any())
-
-    def _batch(self, rows: NDArray[np.int64], payload: Any) -> Batch:
-        kind, place, start, end, old_end = np.ascontiguousarray(rows.T)
-        return Batch(kind.astype(np.int8), start, end, old_end, self.payloads.rows_at(place, payload))
-
-    def _double_inputs(self) -> None:
-        more = np.full(len(self.reached), ABSENT)
-        none = np.zeros(len(self.reached), np.bool_)
-        self.reached = np.concatenate([self.reached, more])
-        self.guarantee = np.concatenate([self.guarantee, more])
-        self.attached = np.concatenate([self.attached, none])
-        self.joined = np.concatenate([self.joined, none])
-        self.nodes = self.nodes.with_room(0, len(self.reached))
+DONE, NO_ROOM, NOT_KEYED = range(3)
 
 
 @compiled
-def _review(nodes: Nodes, node: int, i: int, stable: int) -> None:
-    """Keep a half-frozen node among those an input would shorten exactly while the input would."""
-    shown = nodes.shown[i, node]
-    if stable <= shown < nodes.given[node]:
-        push(nodes, FIRST_INPUT + i, node)
-    else:
-        remove(nodes, FIRST_INPUT + i, node)
+def _shorten(nodes: Nodes, node: int, i: int, stable: int) -> None:
+    """Let input i's next stable look at a half-frozen node if it would shorten it."""
+    shown = nodes.cells[node, SHOWN + i]
+    if not stable <= shown < nodes.cells[node, GIVEN]:
+        return
+    heap = shorter(nodes, i)
+    if heap.size[0] == len(heap.key):
+        heap.size[0] = 0
+        for other in range(len(nodes.cells)):
+            end = nodes.cells[other, SHOWN + i]
+            if nodes.cells[other, STATE] == HALF and stable <= end < nodes.cells[other, GIVEN]:
+                push(heap, end, other)
+    push(heap, shown, node)
 
 
 @compiled
-def _best_guess(nodes: Nodes, node: int, stable: int, reached: Any, attached: Any) -> Any:
+def _keep_open(nodes: Nodes, node: int, time: int, inputs: int) -> None:
+    """A node is half frozen with the end it now has in the output."""
+    nodes.cells[node, STATE] = HALF
+    if nodes.open.size[0] == len(nodes.open.key):
+        nodes.open.size[0] = 0
+        for other in range(len(nodes.cells)):
+            if nodes.cells[other, STATE] == HALF and other != node:
+                push(nodes.open, nodes.cells[other, GIVEN], other)
+    push(nodes.open, nodes.cells[node, GIVEN], node)
+    for i in range(inputs):
+        _shorten(nodes, node, i, time)
+
+
+@compiled
+def _best_guess(nodes: Nodes, node: int, stable: int, sides: Sides) -> Any:
     """The end that the furthest attached input shows of a half-frozen node, or the one in the output."""
-    guess, furthest = nodes.given[node], ABSENT
-    for i in range(len(reached)):
-        if attached[i] and nodes.shown[i, node] >= stable and (furthest == ABSENT or reached[i] > furthest):
-            guess, furthest = nodes.shown[i, node], max(reached[i], ABSENT + 1)
+    guess, best = nodes.cells[node, GIVEN], NOBODY
+    for i in range(len(sides.attached)):
+        if not sides.attached[i] or nodes.cells[node, SHOWN + i] < stable:
+            continue
+        ahead = best == NOBODY or sides.reached[i] > sides.reached[best]
+        if ahead or (
+            sides.reached[i] == sides.reached[best] and sides.attached_as[i] < sides.attached_as[best]
+        ):
+            guess, best = nodes.cells[node, SHOWN + i], i
     return guess
 
 
 @compiled
-def _summon(nodes: Nodes, time: int, leader: int) -> None:
-    """Make every half-frozen node that this stable can change due."""
-    while nodes.sizes[GIVEN] and nodes.given[top(nodes, GIVEN)] < time:
-        node = top(nodes, GIVEN)
-        remove(nodes, GIVEN, node)
-        push(nodes, DUE, node)
-    heap = FIRST_INPUT + leader
-    while nodes.sizes[heap] and nodes.shown[leader, top(nodes, heap)] < time:
-        node = top(nodes, heap)
-        remove(nodes, heap, node)
-        push(nodes, DUE, node)
+def _wanted(nodes: Nodes, node: int, time: int, first: int, stable: int, sides: Sides) -> Any:
+    """The end that a node has after a stable of the input that leads, or ABSENT."""
+    end, given = nodes.cells[node, SHOWN + first], nodes.cells[node, GIVEN]
+    if nodes.cells[node, START] < stable and end < stable:
+        return given if given >= time else _best_guess(nodes, node, stable, sides)
+    if end != ABSENT and given != ABSENT and end >= time and given >= time:
+        return given
+    return end
+
+
+@inlined
+def _visit(nodes: Nodes, node: int, time: int, first: int, stable: int, sides: Sides, count: int) -> Any:
+    """Settle a node, or note it as one that changes; how many are noted then."""
+    given = nodes.cells[node, GIVEN]
+    if _wanted(nodes, node, time, first, stable, sides) != given:
+        nodes.cells[node, STATE] = VISITED
+        nodes.changing[count] = node
+        count += 1
+    elif given < time or time == FOREVER:
+        decide(nodes, node, time)
+    elif nodes.cells[node, STATE] == UNFROZEN:
+        _keep_open(nodes, node, time, len(sides.attached))
+    return count
 
 
 @compiled
-def _advance(
-    nodes: Nodes, time: int, leader: int, stable: int, reached: Any, attached: Any, out: Any, said: int
-) -> int:
-    """Make the output agree with the leader as far as this stable makes it final; how many rows are out then.
+def _change(nodes: Nodes, node: int, time: int, end: int, sides: Sides, said: Said) -> None:
+    """Say that a node has another end, and settle it."""
+    start, place, given = nodes.cells[node, START], nodes.cells[node, PLACE], nodes.cells[node, GIVEN]
+    if given == ABSENT:
+        say_insert(said, place, start, end)
+    else:
+        say_adjust(said, place, start, given, start if end == ABSENT else end)
+    nodes.cells[node, GIVEN] = end
+    if end < time or time == FOREVER:
+        decide(nodes, node, time)
+    else:
+        _keep_open(nodes, node, time, len(sides.attached))
 
-    A row of the output is (kind, place of the payload, start, end, old end).
-    """
-    _summon(nodes, time, leader)
-    while nodes.sizes[DUE] and nodes.start[top(nodes, DUE)] < time:
-        node = top(nodes, DUE)
-        remove(nodes, DUE, node)
-        start, given, end = nodes.start[node], nodes.given[node], nodes.shown[leader, node]
-        half_frozen = start < stable
-        if half_frozen and end < stable:
-            end = given if given >= time else _best_guess(nodes, node, stable, reached, attached)
-        if end == ABSENT:
-            out[said] = ADJUST, nodes.place[node], start, start, given
-            said += 1
-            delete(nodes, node)
+
+@compiled
+def _advance(nodes: Nodes, time: int, first: int, stable: int, sides: Sides, said: Said) -> None:
+    """Make the output agree with the input that leads as far as this stable makes it final."""
+    count = 0
+    while nodes.open.size[0] and nodes.open.key[0] < time:
+        key = nodes.open.key[0]
+        node = pop(nodes.open)
+        if nodes.cells[node, STATE] == HALF and nodes.cells[node, GIVEN] == key:
+            count = _visit(nodes, node, time, first, stable, sides, count)
+    heap = shorter(nodes, first)
+    while heap.size[0] and heap.key[0] < time:
+        node = pop(heap)
+        if nodes.cells[node, STATE] == HALF:
+            count = _visit(nodes, node, time, first, stable, sides, count)
+    while nodes.due.size[0] and nodes.due.key[0] < time:
+        count = _visit(nodes, pop(nodes.due), time, first, stable, sides, count)
+    if count > 1:
+        sort_changing(nodes, count)
+    for n in range(count):
+        node = nodes.changing[n]
+        _change(nodes, node, time, _wanted(nodes, node, time, first, stable, sides), sides, said)
+    say_stable(said, time)
+
+
+@compiled
+def _compare(nodes: Nodes, node: int, sides: Sides, notes: Notes) -> None:
+    """Count the inputs that show something else than the output about a node that all have passed."""
+    start, given, place = nodes.cells[node, START], nodes.cells[node, GIVEN], nodes.cells[node, PLACE]
+    for i in range(len(sides.attached)):
+        shown = nodes.cells[node, SHOWN + i]
+        if not sides.attached[i] or sides.idle[i] or shown == given:
             continue
-        if end != given and (end < time or given < time):
-            out[said] = ADJUST, nodes.place[node], start, end, given
-            said += 1
-            nodes.given[node] = end
-        if nodes.given[node] < time or time == FOREVER:
-            delete(nodes, node)
+        if shown == ABSENT and given < sides.guarantee[i]:
             continue
-        push(nodes, GIVEN, node)
-        for i in range(len(reached)):
-            _review(nodes, node, i, time)
-    out[said] = STABLE, NOBODY, time, 0, 0
-    return said + 1
+        note(notes, sides, i, place, start, shown, given)
+
+
+@compiled
+def _forget_passed(nodes: Nodes, sides: Sides, remember: int, notes: Notes) -> None:
+    """Compare and forget what every input has passed; forget the oldest of more than is remembered."""
+    if not nodes.queue[LENGTH]:
+        return
+    passed = passed_by_all(sides)
+    while nodes.queue[LENGTH] and nodes.stamp[nodes.queue[HEAD]] <= passed:
+        _compare(nodes, nodes.decided[nodes.queue[HEAD]], sides, notes)
+        leave_queue(nodes)
+    while nodes.queue[LENGTH] > remember:
+        nodes.queue[SKIPPED] += 1
+        leave_queue(nodes)
 
 
 @compiled
 def drain(
-    nodes: Nodes, stable: int, reached: Any, guarantee: Any, attached: Any, joined: Any, out: Any, said: int
-) -> tuple[int, int, bool]:
+    nodes: Nodes, stable: int, sides: Sides, remember: int, said: Said, notes: Notes
+) -> tuple[int, int]:
     """Let inputs join and lead until none is ahead of the output, or the output may not have room.
 
-    Returns the stable, the rows out, and whether none is ahead.
+    Returns the stable and DONE or NO_ROOM.
     """
     while True:
-        leader, furthest = NOBODY, stable
-        for i in range(len(reached)):
-            joined[i] = attached[i] and (joined[i] or stable >= guarantee[i])
-            if joined[i] and reached[i] > furthest:
-                leader, furthest = i, reached[i]
-        if leader == NOBODY:
-            return stable, said, True
-        if len(out) - said <= len(nodes.free) - nodes.unused[0]:
-            return stable, said, False
-        said = _advance(nodes, furthest, leader, stable, reached, attached, out, said)
-        stable = furthest
+        join_all(sides, stable)
+        first = leader(sides)
+        if first == NOBODY or sides.reached[first] <= stable:
+            _forget_passed(nodes, sides, remember, notes)
+            return stable, DONE
+        if len(said.kind) - said.rows[0] <= len(nodes.free) - nodes.unused[0]:
+            return stable, NO_ROOM
+        time = sides.reached[first]
+        _advance(nodes, time, first, stable, sides, said)
+        stable = time
+
+
+@inlined
+def _follow(nodes: Nodes, node: int, end: int, stable: int, sides: Sides, said: Said) -> None:
+    """Let the output change as an input did, where the output's stable allows it."""
+    start, place, given = nodes.cells[node, START], nodes.cells[node, PLACE], nodes.cells[node, GIVEN]
+    if given == ABSENT:
+        if end > start >= stable:
+            say_insert(said, place, start, end)
+            nodes.cells[node, GIVEN] = end
+    elif end != given and (start >= stable or (given >= stable and end >= stable)):
+        say_adjust(said, place, start, given, end)
+        nodes.cells[node, GIVEN] = end if end > start else ABSENT
+        if start < stable:
+            _keep_open(nodes, node, stable, len(sides.attached))
+
+
+@compiled
+def _votes(nodes: Nodes, node: int, sides: Sides) -> int:
+    """How many attached inputs show a node."""
+    votes = 0
+    for i in range(len(sides.attached)):
+        votes += sides.attached[i] and nodes.cells[node, SHOWN + i] != ABSENT
+    return votes
 
 
 @compiled
 def merge(
     nodes: Nodes,
-    elements: tuple[Any, Any, Any, Any, Any],
-    first: int,
+    elements: tuple[Any, Any, Any, Any],
+    row: int,
     i: int,
     place: int,
     stable: int,
-    reached: Any,
-    guarantee: Any,
-    attached: Any,
-    joined: Any,
-    out: Any,
+    sides: Sides,
+    reaction: Reaction,
+    remember: int,
+    said: Said,
+    notes: Notes,
     created: Any,
 ) -> tuple[int, int, int, int]:
-    """Let input i say elements from ``first`` on, as long as the output has room for what may come of them.
+    """Let input i say elements from ``row`` on, as long as there is room for what may come of them.
 
-    ``elements`` are the columns kind, start, end, old_end and identity; the payload of row r stands at
-    ``place + r``. Returns where it stopped, the stable, the rows out and the nodes created.
+    ``elements`` are the columns kind, start, end and identity; the payload of row r stands at ``place + r``.
+    Returns where it stopped and why, the stable, and how many nodes were created.
     """
-    kind, start, end, _, identity = elements
+    kind, start, end, identity = elements
+    cells = nodes.cells
     births = 0
-    stable, said, done = drain(nodes, stable, reached, guarantee, attached, joined, out, 0)
-    if not done:
-        return first, stable, said, births
-    for row in range(first, len(kind)):
+    lead = i if reaction.code != LEADER else followed(sides)
+    while row < len(kind):
         if kind[row] == STABLE:
-            reached[i] = max(reached[i], start[row])
-            if reached[i] > stable:
-                stable, said, done = drain(nodes, stable, reached, guarantee, attached, joined, out, said)
-                if not done:
-                    return row + 1, stable, said, births
+            if start[row] > sides.reached[i]:
+                sides.reached[i] = start[row]
+                stable, state = drain(nodes, stable, sides, remember, said, notes)
+                lead = i if reaction.code != LEADER else followed(sides)
+                if state != DONE:
+                    return row + 1, state, stable, births
+            row += 1
             continue
-        low, high = identity[row, 0], identity[row, 1]
+        low, high = np.int64(identity[row, 0]), np.int64(identity[row, 1])
         tag = tag_of(low, high, start[row])
         slot = find(nodes, tag, low, high, start[row])
         node = node_at(nodes, slot)
         if node == NOBODY:
             if kind[row] == ADJUST or start[row] < stable:
+                row += 1
                 continue
-            if said == len(out):
-                return row, stable, said, births
-            node = create(nodes, slot, tag, low, high, start[row], end[row])
-            nodes.place[node] = place + row
+            if said.rows[0] == len(said.kind) or not nodes.unused[0]:
+                return row, NO_ROOM, stable, births
+            node = create(nodes, slot, tag, low, high, start[row], place + row)
+            cells[node, GIVEN] = ABSENT
+            for j in range(len(sides.attached)):
+                cells[node, SHOWN + j] = ABSENT
             created[births] = node
             births += 1
-            out[said] = INSERT, place + row, start[row], end[row], 0
-            said += 1
-        nodes.shown[i, node] = end[row] if end[row] > start[row] else ABSENT
-        if nodes.start[node] < stable:
-            _review(nodes, node, i, stable)
-    return len(kind), stable, said, births
+        elif kind[row] == INSERT and cells[node, SHOWN + i] != ABSENT:
+            return row, NOT_KEYED, stable, births
+        elif said.rows[0] == len(said.kind):
+            return row, NO_ROOM, stable, births
+        was = cells[node, SHOWN + i]
+        cells[node, SHOWN + i] = end[row] if end[row] > start[row] else ABSENT
+        if reaction.code == FIRST:
+            if was == ABSENT and cells[node, GIVEN] == ABSENT and end[row] > start[row] >= stable:
+                say_insert(said, cells[node, PLACE], start[row], end[row])
+                cells[node, GIVEN] = end[row]
+        elif reaction.code == EVERY or (reaction.code == LEADER and i == lead):
+            _follow(nodes, node, end[row], stable, sides, said)
+        elif (
+            reaction.code == QUORUM
+            and cells[node, GIVEN] == ABSENT
+            and end[row] > start[row] >= stable
+            and _votes(nodes, node, sides) >= reaction.quorum
+        ):
+            say_insert(said, cells[node, PLACE], start[row], end[row])
+            cells[node, GIVEN] = end[row]
+        if cells[node, STATE] == HALF:
+            _shorten(nodes, node, i, stable)
+        row += 1
+    return row, DONE, stable, births
+
+
+@compiled
+def _restore(nodes: Nodes, cells: Any, stable: int, inputs: int) -> None:
+    """Put nodes that were dumped into empty tables, the decided ones left out."""
+    for row in range(len(cells)):
+        low, high, start = cells[row, 0], cells[row, 1], cells[row, START]
+        tag = tag_of(low, high, start)
+        node = create(nodes, find(nodes, tag, low, high, start), tag, low, high, start, cells[row, PLACE])
+        for column in range(STATE, cells.shape[1]):
+            nodes.cells[node, column] = cells[row, column]
+        nodes.changing[row] = node
+    nodes.due.size[0] = 0
+    for row in range(len(cells)):
+        node = nodes.changing[row]
+        if nodes.cells[node, STATE] == UNFROZEN:
+            push(nodes.due, nodes.cells[node, START], node)
+        elif nodes.cells[node, STATE] == HALF:
+            _keep_open(nodes, node, stable, inputs)
+
+
+@dataclass(slots=True)
+class R3:
+    """State: the nodes and their payloads. The inputs are the caller's."""
+
+    sides: Sides
+    policy: OutputPolicy = field(default_factory=FirstThenFinal)
+    remember: int = 16_384
+    stable: int = BEGINNING
+    nodes: Nodes = field(init=False, repr=False)
+    payloads: PayloadStore = field(default_factory=PayloadStore, repr=False)
+    notes: Notes = field(default_factory=lambda: Notes.of_capacity(64), repr=False)
+
+    def __post_init__(self) -> None:
+        self.nodes = Nodes.of_capacity(1024, SHOWN + self.sides.capacity, self.sides.capacity)
+
+    @property
+    def live(self) -> int:
+        """Events that can still change."""
+        return self.nodes.live
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self.nodes.nbytes + self.payloads.nbytes
+
+    def widen(self, sides: Sides) -> None:
+        """The same inputs, with room for more."""
+        inputs = sides.capacity
+        old = self.sides.capacity
+        self.nodes = self.nodes.with_inputs(inputs, SHOWN + inputs)
+        self.nodes.cells[:, SHOWN + old :] = ABSENT
+        self.sides = sides
+
+    def forget(self, i: int) -> None:
+        """An input has left; what it alone supported stays until another input decides."""
+        self.nodes.cells[:, SHOWN + i] = ABSENT
+        self.nodes.shorter_size[i] = 0
+
+    def settle(self) -> Batch:
+        """Let inputs join and lead after some came or went."""
+        nobody = Batch.of([])
+        return self._say(NOBODY, nobody, nobody.identities)
+
+    def push(self, i: int, batch: Batch, identities: NDArray[np.uint64] | None = None) -> Batch:
+        """What comes out when an input says valid elements; their payloads may be told apart by other words."""
+        return self._say(i, batch, batch.identities if identities is None else identities)
+
+    def _say(self, i: int, batch: Batch, identities: NDArray[np.uint64]) -> Batch:
+        payload = self.payloads.admit(batch.payload)
+        elements = batch.kind, batch.start, batch.end, identities
+        self.nodes = self.nodes.with_room(int(np.count_nonzero(batch.kind == Kind.INSERT)))
+        reaction = Reaction.of(self.policy, int(self.sides.attached.sum()))
+        parts, born, row, state = [], [], 0, NO_ROOM
+        while state == NO_ROOM:
+            said = Said.of_capacity(len(batch) + self.nodes.used + 1)
+            created = np.empty(len(batch) - row, np.int32)
+            self.stable, state = drain(self.nodes, self.stable, self.sides, self.remember, said, self.notes)
+            if state == DONE:
+                row, state, self.stable, births = merge(
+                    self.nodes,
+                    elements,
+                    row,
+                    i,
+                    self.payloads.next_place,
+                    self.stable,
+                    self.sides,
+                    reaction,
+                    self.remember,
+                    said,
+                    self.notes,
+                    created,
+                )
+                born.append(created[:births])
+            parts.append(said)
+        output = self._batch(parts, payload)
+        self._keep(payload, np.concatenate(born) if born else np.empty(0, np.int32))
+        if state == NOT_KEYED:
+            raise Broken(Fact.KEYED, output, [(i, batch[row:])])
+        return output
+
+    def _batch(self, parts: list[Said], payload: pa.RecordBatch) -> Batch:
+        columns = [
+            np.concatenate([part[column][: part.rows[0]] for part in parts])
+            if len(parts) > 1
+            else parts[0][column][: parts[0].rows[0]]
+            for column in range(5)
+        ]
+        kind, place, start, end, old_end = columns
+        return Batch(kind, start, end, old_end, self.payloads.rows_at(place, payload))
+
+    def _keep(self, payload: pa.RecordBatch, users: NDArray[np.int32]) -> None:
+        self.payloads.adopt(payload, self.nodes.place, users[self.nodes.cells[users, STATE] != 0])
+        if self.payloads.crowded(self.nodes.used):
+            self.payloads.compact(self.nodes.place, self.nodes.all())

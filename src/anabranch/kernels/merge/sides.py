@@ -17,7 +17,7 @@ class Sides(NamedTuple):
 
     attached: NDArray[np.bool_]
     joined: NDArray[np.bool_]
-    """It may drive the stable: the output has reached its guarantee (LM V-B), or, if lossy, it has caught up."""
+    """It may drive the stable: the output has reached its guarantee (LM V-B), or it is lossy and caught up."""
     complete: NDArray[np.bool_]
     """Its stable vouches for what is absent too."""
     idle: NDArray[np.bool_]

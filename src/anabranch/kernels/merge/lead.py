@@ -1,0 +1,88 @@
+"""Who drives the stable of a merge, compiled (LM V-B, and its counterpart for lossy inputs).
+
+A complete input may lead from the moment the output has reached its guarantee. A lossy one is waited for from
+the moment it has caught up with the output, until it is idle.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from anabranch.kernels.merge.sides import Sides
+from anabranch.model.compiled import compiled
+from anabranch.model.output_policy import Pace
+from anabranch.model.slots import NOBODY
+from anabranch.model.time import BEGINNING, FOREVER
+
+PACES = {Pace.SLOWEST: 0, Pace.FASTEST: 1}
+_SLOWEST = PACES[Pace.SLOWEST]
+
+
+@compiled
+def join_all(sides: Sides, stable: int) -> None:
+    """Let every input join that may."""
+    for i in range(len(sides.attached)):
+        if not sides.attached[i] or sides.joined[i]:
+            continue
+        if sides.complete[i]:
+            sides.joined[i] = stable >= sides.guarantee[i]
+        else:
+            sides.joined[i] = not sides.idle[i] and sides.reached[i] >= stable
+
+
+@compiled
+def leader(sides: Sides) -> Any:
+    """Who decides what is absent: the furthest complete input that has joined, of equals the first; or NOBODY."""
+    found = np.int64(NOBODY)
+    for i in range(len(sides.attached)):
+        if sides.attached[i] and sides.complete[i] and sides.joined[i]:
+            if found == NOBODY or _is_ahead(sides, i, found):
+                found = np.int64(i)
+    return found
+
+
+@compiled
+def _is_ahead(sides: Sides, i: int, other: int) -> bool:
+    if sides.reached[i] != sides.reached[other]:
+        return sides.reached[i] > sides.reached[other]
+    return sides.attached_as[i] < sides.attached_as[other]
+
+
+@compiled
+def followed(sides: Sides) -> Any:
+    """Whom the policy follows: the leader, or where nobody is complete the furthest of those who are there."""
+    found = leader(sides)
+    if found != NOBODY:
+        return found
+    for joined in (True, False):
+        for i in range(len(sides.attached)):
+            if sides.attached[i] and sides.joined[i] == joined:
+                if found == NOBODY or _is_ahead(sides, i, found):
+                    found = np.int64(i)
+        if found != NOBODY:
+            return found
+    return found
+
+
+@compiled
+def next_stable(sides: Sides, pace: int) -> Any:
+    """The stable that lossy inputs allow while no complete one leads."""
+    time = np.int64(BEGINNING)
+    found = False
+    for i in range(len(sides.attached)):
+        if sides.attached[i] and sides.joined[i] and not sides.complete[i]:
+            reached = sides.reached[i]
+            if not found or (reached < time if pace == _SLOWEST else reached > time):
+                time = reached
+            found = True
+    return time
+
+
+@compiled
+def passed_by_all(sides: Sides) -> Any:
+    """The stable that every attached input that is not idle has reached."""
+    time = np.int64(FOREVER)
+    for i in range(len(sides.attached)):
+        if sides.attached[i] and not sides.idle[i] and sides.reached[i] < time:
+            time = sides.reached[i]
+    return time

@@ -1,0 +1,38 @@
+"""Output policies as numbers that compiled loops compare."""
+
+from math import ceil
+from typing import NamedTuple
+
+from anabranch.model.output_policy import (
+    EveryChange,
+    FinalOnly,
+    FirstThenFinal,
+    FollowLeader,
+    HalfFrozen,
+    OutputPolicy,
+    Quorum,
+)
+
+FIRST, EVERY, WAIT, LEADER, QUORUM = range(5)
+
+_REACTIONS: dict[type[OutputPolicy], int] = {
+    FirstThenFinal: FIRST,
+    EveryChange: EVERY,
+    HalfFrozen: WAIT,
+    FinalOnly: WAIT,
+    FollowLeader: LEADER,
+    Quorum: QUORUM,
+}
+
+
+class Reaction(NamedTuple):
+    """What a policy does at an insert or an adjust; how many inputs make a quorum."""
+
+    code: int
+    quorum: int = 1
+
+    @classmethod
+    def of(cls, policy: OutputPolicy, attached: int) -> "Reaction":
+        """What a policy does while this many inputs are attached."""
+        quorum = max(1, ceil(policy.fraction * attached)) if isinstance(policy, Quorum) else 1
+        return cls(_REACTIONS[type(policy)], quorum)

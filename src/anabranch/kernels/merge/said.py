@@ -1,0 +1,89 @@
+"""What a merge says, as columns that compiled loops fill."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anabranch.kernels.merge.sides import Sides
+from anabranch.model.application import ADJUST, INSERT, STABLE
+from anabranch.model.compiled import inlined
+from anabranch.model.slots import NOBODY
+
+
+class Said(NamedTuple):
+    """Rows of output, each with the place of its payload; and how many there are."""
+
+    kind: NDArray[np.int8]
+    place: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    old_end: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+    @classmethod
+    def of_capacity(cls, capacity: int) -> "Said":
+        """Nothing, with room for this many rows."""
+        return cls(
+            np.empty(capacity, np.int8),
+            np.empty(capacity, np.int64),
+            np.empty(capacity, np.int64),
+            np.empty(capacity, np.int64),
+            np.empty(capacity, np.int64),
+            np.zeros(1, np.int64),
+        )
+
+
+@inlined
+def _say(said: Said, kind: int, place: int, start: int, end: int, old_end: int) -> None:
+    row = said.rows[0]
+    said.kind[row] = kind
+    said.place[row] = place
+    said.start[row] = start
+    said.end[row] = end
+    said.old_end[row] = old_end
+    said.rows[0] = row + 1
+
+
+@inlined
+def say_insert(said: Said, place: int, start: int, end: int) -> None:
+    """One more event."""
+    _say(said, INSERT, place, start, end, 0)
+
+
+@inlined
+def say_adjust(said: Said, place: int, start: int, old_end: int, end: int) -> None:
+    """Another end."""
+    _say(said, ADJUST, place, start, end, old_end)
+
+
+@inlined
+def say_stable(said: Said, time: int) -> None:
+    """Nothing before this time changes any more."""
+    _say(said, STABLE, NOBODY, time, 0, 0)
+
+
+class Notes(NamedTuple):
+    """Disagreements: input, place of the payload, start, the end it shows, the end in the output; how many."""
+
+    row: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+    @classmethod
+    def of_capacity(cls, capacity: int) -> "Notes":
+        """No notes, with room for this many."""
+        return cls(np.empty((capacity, 5), np.int64), np.zeros(1, np.int64))
+
+
+@inlined
+def note(notes: Notes, sides: Sides, i: int, place: int, start: int, shown: Any, given: Any) -> None:
+    """Count that input i disagrees with the output about an event, and keep the first few as examples."""
+    sides.disagreements[i] += 1
+    row = notes.rows[0]
+    if row < len(notes.row):
+        notes.row[row, 0] = i
+        notes.row[row, 1] = place
+        notes.row[row, 2] = start
+        notes.row[row, 3] = shown
+        notes.row[row, 4] = given
+        notes.rows[0] = row + 1
