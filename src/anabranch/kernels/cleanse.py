@@ -1,12 +1,12 @@
-"""Only what can never change again, as inserts: a stream without adjusts, ordered by start if wanted (LM VI-D).
+"""Only what can never change again, as inserts: no adjusts, and ordered by start if wanted (LM VI-D).
 
 An event is final when its end is before the frontier. The stable that goes out is the least start of the
 events that have started and are not final, or the frontier where there is none. Where order is wanted, final
 events from that start on wait, which the paper leaves out (see `oracle/cleanse.py`, which gives the same
 elements by scans).
 
-Memory: a node per distinct event that has not gone out, its payload once; the heaps are rebuilt when more than
-half of what they hold is stale. The longest event that is open decides how much waits for it.
+Memory: a node per distinct event that has not gone out, its payload once; heaps are rebuilt when more than
+half of what they hold is stale. In order, what starts after an open event is held until that one is final.
 Cost: logarithmic in the events held, per element and per event that becomes final.
 """
 
@@ -33,7 +33,7 @@ _STALE = 1024
 class Held(NamedTuple):
     """State: the events that have not gone out, in the orders in which they are looked for.
 
-    An event that waits has the negative of its copies, so that its entries in the heaps are known to be stale.
+    An event that waits has the negative of its copies: so its entries in the heaps are known to be stale.
     """
 
     table: EventTable
@@ -41,7 +41,7 @@ class Held(NamedTuple):
     by_end: Heap
     """Empty where order is wanted: what is final is then found by start."""
     waiting: NDArray[np.int32]
-    """Nodes that are final and have not gone out, the one with the least start first."""
+    """Nodes that are final and have not gone out: between pushes only in order, and all of one start."""
     waits: NDArray[np.int64]
     """How many nodes wait, as an array of one."""
     events: NDArray[np.int64]
@@ -148,7 +148,7 @@ class Cleanse:
             start,
             end,
             np.zeros(rows, np.int64),
-            _rows_at(self.payloads, place, payload),
+            self.payloads.rows_at(place, payload),
         )
         self._forget_what_is_gone(payload, created[:births])
         return output
@@ -175,29 +175,11 @@ class Cleanse:
         """The state that was dumped; from here on it gives the same elements."""
         events, payload = batches
         state = cls(**metadata)
-        state.payloads.admit(payload)
-        state.payloads.add(payload)
+        state.payloads.add(state.payloads.admit(payload))
         columns = [events.column(name).to_numpy() for name in ("low", "high", "start", "end", "copies")]
         state.held = state.held.with_room(len(events), ordered=state.ordered)
         _restore(state.held, state.ordered, *columns)
         return state
-
-
-def _rows_at(payloads: PayloadStore, places: NDArray[np.int64], rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows at these places of the store or a batch not yet in it, at a cost of those rows and the batch.
-
-    To take from several chunks, Arrow copies them all: ten rows of a store of a million (100 bytes each) cost
-    23 ms. Where much of the store is wanted, that is quicker than to look for the rows chunk by chunk.
-    """
-    if payloads.rows <= 8 * len(places):
-        return payloads.rows_at(places, rows)
-    stored = np.unique(places[(places >= 0) & (places < payloads.next_place)])
-    few = PayloadStore(payloads.schema)
-    for part in payloads.gather(stored).to_batches():
-        few.add(part)
-    new = places - payloads.next_place + len(stored)
-    old = np.where(places < 0, places, np.searchsorted(stored, places))
-    return few.rows_at(np.where(places < payloads.next_place, old, new), rows)
 
 
 @inlined
@@ -279,17 +261,12 @@ def _sink(table: EventTable, nodes: Any, spot: int, size: int) -> None:
 
 
 @compiled
-def _is_sorted(table: EventTable, nodes: Any, size: int) -> bool:
-    for i in range(1, size):
-        if not _comes_before(table, nodes[i - 1], nodes[i]):
-            return False
-    return True
-
-
-@compiled
 def _sort(table: EventTable, nodes: Any, size: int) -> None:
     """Bring the first nodes into the order of start, identity and end (heapsort: nothing is allocated)."""
-    if _is_sorted(table, nodes, size):  # where starts rarely tie; 180 ns per element instead of 225
+    in_order = 1
+    while in_order < size and _comes_before(table, nodes[in_order - 1], nodes[in_order]):
+        in_order += 1
+    if in_order >= size:  # the rule where starts rarely tie: 180 ns per element instead of 225
         return
     for spot in range(size // 2 - 1, -1, -1):
         _sink(table, nodes, spot, size)

@@ -59,29 +59,36 @@ def events(ledgers: Collection[Ledger]) -> int:
     return max(came - gone, 0)
 
 
-def standing(ledgers: Collection[Ledger]) -> list[int]:
-    """The ends that nobody has moved away from, the ones to prefer first."""
+def standing(ledgers: Collection[Ledger], voters: Collection[Ledger]) -> list[int]:
+    """The ends that nobody has moved away from, those that more voters show first."""
     ends = {end for ledger in ledgers for end in ledger.towards}
     found: Counter[int] = Counter()
     for end in ends:
         left = max(ledger.away[end] for ledger in ledgers)
         found[end] = max(0, max(ledger.towards[end] for ledger in ledgers) - left)
-    votes = {end: sum(1 for ledger in ledgers if ledger.showing()[end]) for end in ends}
+    votes = {end: sum(1 for ledger in voters if ledger.showing()[end]) for end in ends}
     return sorted(found.elements(), key=lambda end: (-votes[end], -end))
 
 
 def chosen(
-    count: int, ledgers: Collection[Ledger], done: Collection[Ledger], given: Counter[int], open_from: int
+    count: int,
+    everyone: Collection[Ledger],
+    present: Collection[Ledger],
+    done: Collection[Ledger],
+    given: Counter[int],
+    open_from: int,
 ) -> Counter[int]:
-    """The ends of this many events, of the ends at or after a time; ``done`` are inputs whose story is over.
+    """The ends of this many events, of the ends at or after a time.
+
+    ``present`` are the inputs that have not left, ``done`` those of them whose story is over.
 
     Where fewer ends stand than there are events, ends of the output fill up, then the last end shown.
     """
     ends: Counter[int] = Counter()
-    for source in (standing(done), standing(ledgers), sorted(given.elements(), reverse=True)):
+    for source in (standing(done, done), standing(everyone, present), sorted(given.elements(), reverse=True)):
         more = [end for end in source if end >= open_from]
         for end in dict.fromkeys(more):
             ends[end] += max(0, min(more.count(end) - ends[end], count - ends.total()))
     if ends.total() < count:
-        ends[max(end for ledger in ledgers for end in ledger.towards)] += count - ends.total()
+        ends[max(end for ledger in everyone for end in ledger.towards)] += count - ends.total()
     return +ends

@@ -185,13 +185,16 @@ class IndexedMerge(Merge):
 
     def _by_evidence(self, node: Node, given: Counter[int], time: int) -> Counter[int]:
         """What nobody complete decides; the events of a half-frozen node exist, only their ends are open."""
-        ledgers = list(node.ledgers.values())
+        everyone = list(node.ledgers.values())
+        present = [ledger for name, ledger in node.ledgers.items() if name in self.sides]
         done = [
-            node.ledgers[n] for n, side in self.sides.items() if side.stable >= time and n in node.ledgers
+            node.ledgers[name]
+            for name, side in self.sides.items()
+            if name in node.ledgers and side.stable >= time
         ]
         if node.start < self.stable:
-            return chosen(given.total(), ledgers, done, given, self.stable)
-        return chosen(events(ledgers), ledgers, done, given, node.start)
+            return chosen(given.total(), everyone, present, done, given, self.stable)
+        return chosen(events(everyone), everyone, present, done, given, node.start)
 
     def _by_leader(self, node: Node, given: Counter[int], time: int, leader: str) -> Counter[int]:
         """What the leader shows; of a half-frozen node, filled up or cut to what is there: its events exist.

@@ -1,0 +1,421 @@
+"""What each input has said about the ends of a node's events: the third tier of R4's index (LM IV-E), compiled.
+
+A node has a list of entries by end, ascending. An entry counts, for each input, how often an event of it got
+this end and how often one lost it, and how many events of the output have it. Slot 0 of every count is that of
+all inputs that have left, by maxima: as evidence they are still there. `oracle/evidence.py` says what follows
+from the counts.
+
+An entry is dropped when the output does not have its end, nobody shows it, and it is no evidence any more.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anabranch.kernels.merge.nodes import EXTRA, START, Nodes
+from anabranch.kernels.merge.sides import Sides
+from anabranch.model.compiled import compiled, inlined
+from anabranch.model.slots import NOBODY
+from anabranch.model.time import BEGINNING
+
+FIRST, CREATOR, WEIGHT, CAME = EXTRA, EXTRA + 1, EXTRA + 2, EXTRA + 3
+"""Cells of a node: its first entry, who showed it first, the most it may say, and pairs of came and gone."""
+
+END, NEXT, GIVEN, CHANGE, TAKEN, STANDING, VOTES, TOWARDS = range(8)
+"""Cells of an entry; CHANGE to VOTES are scratch of a stable. From TOWARDS on, pairs of towards and away."""
+
+LEFT = 0
+"""The slot of the inputs that have left; input i has slot i + 1."""
+
+
+def node_width(inputs: int) -> int:
+    """Cells of a node with this many inputs."""
+    return CAME + 2 * (inputs + 1)
+
+
+def _entry_width(inputs: int) -> int:
+    return TOWARDS + 2 * (inputs + 1)
+
+
+class Ledgers(NamedTuple):
+    """State: the entries of all nodes, and a stack of free ones."""
+
+    cells: NDArray[np.int64]
+    free: NDArray[np.int32]
+    unused: NDArray[np.int64]
+
+    @classmethod
+    def of_capacity(cls, capacity: int, inputs: int) -> "Ledgers":
+        """No entries, with room for this many and for this many inputs."""
+        return cls(
+            np.zeros((capacity, _entry_width(inputs)), np.int64),
+            np.arange(capacity, dtype=np.int32)[::-1].copy(),
+            np.array([capacity], np.int64),
+        )
+
+    @property
+    def used(self) -> int:
+        """How many entries there are."""
+        return len(self.free) - int(self.unused[0])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, room included."""
+        return self.cells.nbytes + self.free.nbytes
+
+    def with_room(self, more: int) -> "Ledgers":
+        """The same entries, each where it was, with room for more."""
+        old, unused = len(self.free), int(self.unused[0])
+        if more <= unused:
+            return self
+        capacity = 1 << (self.used + more - 1).bit_length()
+        larger = np.zeros((capacity, self.cells.shape[1]), np.int64)
+        larger[:old] = self.cells
+        free = np.concatenate([np.arange(old, capacity, dtype=np.int32)[::-1], self.free[:unused]])
+        room = np.empty(capacity, np.int32)
+        room[: len(free)] = free
+        return Ledgers(larger, room, np.array([len(free)], np.int64))
+
+    def with_inputs(self, inputs: int) -> "Ledgers":
+        """The same entries with counts of more inputs."""
+        wider = np.zeros((len(self.free), _entry_width(inputs)), np.int64)
+        wider[:, : self.cells.shape[1]] = self.cells
+        return self._replace(cells=wider)
+
+
+def fold(cells: NDArray[np.int64], first: int, slot: int) -> None:
+    """Count what an input has said among what those that left have said."""
+    for column in (0, 1):
+        left, leaving = first + 2 * LEFT + column, first + 2 * slot + column
+        np.maximum(cells[:, left], cells[:, leaving], out=cells[:, left])
+
+
+def clear(cells: NDArray[np.int64], first: int, slot: int) -> None:
+    """Forget what an input has said."""
+    cells[:, first + 2 * slot : first + 2 * slot + 2] = 0
+
+
+@inlined
+def towards(ledgers: Ledgers, entry: int, slot: int) -> Any:
+    """How often an event of an input got this end."""
+    return ledgers.cells[entry, TOWARDS + 2 * slot]
+
+
+@inlined
+def away(ledgers: Ledgers, entry: int, slot: int) -> Any:
+    """How often one lost it."""
+    return ledgers.cells[entry, TOWARDS + 2 * slot + 1]
+
+
+@inlined
+def shown(ledgers: Ledgers, entry: int, slot: int) -> Any:
+    """How many events with this end an input shows."""
+    return max(ledgers.cells[entry, TOWARDS + 2 * slot] - ledgers.cells[entry, TOWARDS + 2 * slot + 1], 0)
+
+
+@compiled
+def entry_with(nodes: Nodes, ledgers: Ledgers, node: int, end: int) -> Any:
+    """The entry of a node for an end, or NOBODY."""
+    entry = nodes.cells[node, FIRST]
+    while entry != NOBODY and ledgers.cells[entry, END] < end:
+        entry = ledgers.cells[entry, NEXT]
+    if entry != NOBODY and ledgers.cells[entry, END] == end:
+        return entry
+    return np.int64(NOBODY)
+
+
+@compiled
+def entry_for(nodes: Nodes, ledgers: Ledgers, node: int, end: int) -> Any:
+    """The entry of a node for an end, which is made where there is none."""
+    before, entry = np.int64(NOBODY), nodes.cells[node, FIRST]
+    while entry != NOBODY and ledgers.cells[entry, END] < end:
+        before, entry = entry, ledgers.cells[entry, NEXT]
+    if entry != NOBODY and ledgers.cells[entry, END] == end:
+        return entry
+    ledgers.unused[0] -= 1
+    made = np.int64(ledgers.free[ledgers.unused[0]])
+    for column in range(ledgers.cells.shape[1]):
+        ledgers.cells[made, column] = 0
+    ledgers.cells[made, END] = end
+    ledgers.cells[made, NEXT] = entry
+    if before == NOBODY:
+        nodes.cells[node, FIRST] = made
+    else:
+        ledgers.cells[before, NEXT] = made
+    return made
+
+
+@inlined
+def _drop(ledgers: Ledgers, entry: int) -> None:
+    ledgers.free[ledgers.unused[0]] = entry
+    ledgers.unused[0] += 1
+
+
+@compiled
+def drop_all(nodes: Nodes, ledgers: Ledgers, node: int) -> None:
+    """Forget all entries of a node."""
+    entry = nodes.cells[node, FIRST]
+    while entry != NOBODY:
+        following = ledgers.cells[entry, NEXT]
+        _drop(ledgers, entry)
+        entry = following
+    nodes.cells[node, FIRST] = NOBODY
+
+
+@compiled
+def _is_dead(ledgers: Ledgers, entry: int) -> bool:
+    """The output does not have this end, and nobody shows it."""
+    if ledgers.cells[entry, GIVEN]:
+        return False
+    for column in range(TOWARDS, ledgers.cells.shape[1], 2):
+        if ledgers.cells[entry, column] > ledgers.cells[entry, column + 1]:
+            return False
+    return True
+
+
+@compiled
+def prune(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, evidence: bool) -> None:
+    """Drop the dead entries of a node that are no evidence: all, or where it counts those behind the stable."""
+    half_frozen = nodes.cells[node, START] < stable
+    before, entry = np.int64(NOBODY), nodes.cells[node, FIRST]
+    while entry != NOBODY:
+        following = ledgers.cells[entry, NEXT]
+        needed = evidence and not (half_frozen and ledgers.cells[entry, END] < stable)
+        if needed or not _is_dead(ledgers, entry):
+            before = entry
+        else:
+            if before == NOBODY:
+                nodes.cells[node, FIRST] = following
+            else:
+                ledgers.cells[before, NEXT] = following
+            _drop(ledgers, entry)
+        entry = following
+
+
+@compiled
+def hear(
+    nodes: Nodes, ledgers: Ledgers, node: int, slot: int, old_end: int, end: int, adjusts: bool, complete: bool
+) -> None:
+    """Write an insert or an adjust of an input into its ledger."""
+    came = CAME + 2 * slot
+    if not adjusts or nodes.cells[node, came] == nodes.cells[node, came + 1]:
+        nodes.cells[node, came] += 1
+        nodes.cells[node, WEIGHT] += 1
+    if adjusts:
+        if not complete:
+            ledgers.cells[entry_for(nodes, ledgers, node, old_end), TOWARDS + 2 * slot + 1] += 1
+        else:
+            entry = entry_with(nodes, ledgers, node, old_end)
+            if entry != NOBODY and shown(ledgers, entry, slot):
+                ledgers.cells[entry, TOWARDS + 2 * slot + 1] += 1
+        if end == nodes.cells[node, START]:
+            nodes.cells[node, came + 1] += 1
+            return
+    ledgers.cells[entry_for(nodes, ledgers, node, end), TOWARDS + 2 * slot] += 1
+
+
+@compiled
+def total_shown(nodes: Nodes, ledgers: Ledgers, node: int, slot: int) -> int:
+    """How many events an input shows."""
+    total, entry = 0, nodes.cells[node, FIRST]
+    while entry != NOBODY:
+        total += shown(ledgers, entry, slot)
+        entry = ledgers.cells[entry, NEXT]
+    return total
+
+
+@compiled
+def total_given(nodes: Nodes, ledgers: Ledgers, node: int) -> int:
+    """How many events the output has."""
+    total, entry = 0, nodes.cells[node, FIRST]
+    while entry != NOBODY:
+        total += ledgers.cells[entry, GIVEN]
+        entry = ledgers.cells[entry, NEXT]
+    return total
+
+
+@compiled
+def _first_open(nodes: Nodes, ledgers: Ledgers, node: int, open_from: int) -> Any:
+    """The first entry at or after a time, or NOBODY."""
+    entry = nodes.cells[node, FIRST]
+    while entry != NOBODY and ledgers.cells[entry, END] < open_from:
+        entry = ledgers.cells[entry, NEXT]
+    return entry
+
+
+@compiled
+def want_what_is_shown(
+    nodes: Nodes, ledgers: Ledgers, node: int, stable: int, time: int, first: int, sides: Sides
+) -> None:
+    """Set CHANGE of each open entry to how many more the output shall have, by the input that leads.
+
+    The events of a half-frozen node exist: what the leader shows is filled up or cut to their number. Ends that
+    stay open fill up as they are; for those that would freeze, the furthest input that shows one decides.
+    """
+    half_frozen = nodes.cells[node, START] < stable
+    begin = _first_open(nodes, ledgers, node, stable) if half_frozen else nodes.cells[node, FIRST]
+    missing, spare = 0, 0
+    entry = begin
+    while entry != NOBODY:
+        more = shown(ledgers, entry, first + 1) - ledgers.cells[entry, GIVEN]
+        ledgers.cells[entry, CHANGE] = more
+        missing -= more
+        spare += max(-more, 0)
+        entry = ledgers.cells[entry, NEXT]
+    if not half_frozen:
+        return
+    while missing < 0:
+        entry, last = begin, np.int64(NOBODY)
+        while entry != NOBODY:
+            if ledgers.cells[entry, CHANGE] > 0:
+                last = entry
+            entry = ledgers.cells[entry, NEXT]
+        cut = min(ledgers.cells[last, CHANGE], -missing)
+        ledgers.cells[last, CHANGE] -= cut
+        missing += cut
+    if missing > 0:
+        _fill_up(nodes, ledgers, node, stable, time, sides, begin, missing, spare - missing)
+
+
+@compiled
+def _fill_up(
+    nodes: Nodes,
+    ledgers: Ledgers,
+    node: int,
+    stable: int,
+    time: int,
+    sides: Sides,
+    begin: int,
+    missing: int,
+    skip: int,
+) -> None:
+    guess = _best_guess(nodes, ledgers, node, stable, sides)
+    entry, moved = begin, 0
+    while entry != NOBODY:
+        surplus = max(-ledgers.cells[entry, CHANGE], 0)
+        kept = max(surplus - skip, 0)
+        skip = max(skip - surplus, 0)
+        if ledgers.cells[entry, END] >= time or guess == NOBODY:
+            ledgers.cells[entry, CHANGE] += kept
+        else:
+            moved += kept
+        entry = ledgers.cells[entry, NEXT]
+    if moved:
+        ledgers.cells[guess, CHANGE] += moved
+
+
+@compiled
+def _best_guess(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, sides: Sides) -> Any:
+    """The first open end that the furthest attached input shows, or NOBODY."""
+    guess, best = np.int64(NOBODY), NOBODY
+    for i in range(len(sides.attached)):
+        if not sides.attached[i]:
+            continue
+        if best != NOBODY and (
+            sides.reached[i] < sides.reached[best]
+            or (sides.reached[i] == sides.reached[best] and sides.attached_as[i] > sides.attached_as[best])
+        ):
+            continue
+        entry = _first_open(nodes, ledgers, node, stable)
+        while entry != NOBODY and not shown(ledgers, entry, i + 1):
+            entry = ledgers.cells[entry, NEXT]
+        if entry != NOBODY:
+            guess, best = entry, i
+    return guess
+
+
+@compiled
+def want_what_stands(
+    nodes: Nodes, ledgers: Ledgers, node: int, stable: int, time: int, sides: Sides
+) -> None:
+    """Set CHANGE of each open entry to how many more the output shall have, by evidence alone."""
+    half_frozen = nodes.cells[node, START] < stable
+    open_from = stable if half_frozen else nodes.cells[node, START]
+    begin = _first_open(nodes, ledgers, node, open_from)
+    came, gone, given = np.int64(0), np.int64(0), np.int64(0)
+    for column in range(CAME, nodes.cells.shape[1], 2):
+        came = max(came, nodes.cells[node, column])
+        gone = max(gone, nodes.cells[node, column + 1])
+    entry = begin
+    while entry != NOBODY:
+        given += ledgers.cells[entry, GIVEN]
+        ledgers.cells[entry, TAKEN] = 0
+        entry = ledgers.cells[entry, NEXT]
+    count = given if half_frozen else max(came - gone, 0)
+    count -= _take_standing(ledgers, begin, count, time, sides)
+    count -= _take_standing(ledgers, begin, count, np.int64(BEGINNING), sides)
+    count -= _take_given(ledgers, begin, count)
+    last = np.int64(NOBODY)
+    entry = begin
+    while entry != NOBODY:
+        for column in range(TOWARDS, ledgers.cells.shape[1], 2):
+            if ledgers.cells[entry, column]:
+                last = entry
+        entry = ledgers.cells[entry, NEXT]
+    if count:
+        ledgers.cells[last, TAKEN] += count
+    entry = begin
+    while entry != NOBODY:
+        ledgers.cells[entry, CHANGE] = ledgers.cells[entry, TAKEN] - ledgers.cells[entry, GIVEN]
+        entry = ledgers.cells[entry, NEXT]
+
+
+@compiled
+def _tally(ledgers: Ledgers, entry: int, time: int, sides: Sides) -> None:
+    """How often an end stands by the inputs that have reached a time, and how many of them show it.
+
+    All have reached the beginning, those that left too.
+    """
+    most, least, votes = np.int64(0), np.int64(0), np.int64(0)
+    if time == BEGINNING:
+        most, least = towards(ledgers, entry, LEFT), away(ledgers, entry, LEFT)
+    for i in range(len(sides.attached)):
+        if sides.attached[i] and sides.reached[i] >= time:
+            most = max(most, towards(ledgers, entry, i + 1))
+            least = max(least, away(ledgers, entry, i + 1))
+            votes += shown(ledgers, entry, i + 1) > 0
+    ledgers.cells[entry, STANDING] = max(most - least, 0)
+    ledgers.cells[entry, VOTES] = votes
+
+
+@compiled
+def _take_standing(ledgers: Ledgers, begin: int, count: int, time: int, sides: Sides) -> Any:
+    """Take ends that stand, those with more votes first, then the later ones; how many were taken."""
+    entry = begin
+    while entry != NOBODY:
+        _tally(ledgers, entry, time, sides)
+        entry = ledgers.cells[entry, NEXT]
+    taken = np.int64(0)
+    while taken < count:
+        best, entry = np.int64(NOBODY), begin
+        while entry != NOBODY:
+            if ledgers.cells[entry, STANDING] > ledgers.cells[entry, TAKEN] and (
+                best == NOBODY or ledgers.cells[entry, VOTES] >= ledgers.cells[best, VOTES]
+            ):
+                best = entry
+            entry = ledgers.cells[entry, NEXT]
+        if best == NOBODY:
+            break
+        more = min(ledgers.cells[best, STANDING] - ledgers.cells[best, TAKEN], count - taken)
+        ledgers.cells[best, TAKEN] += more
+        taken += more
+    return taken
+
+
+@compiled
+def _take_given(ledgers: Ledgers, begin: int, count: int) -> Any:
+    """Take ends of the output, the latest first; how many were taken."""
+    taken = np.int64(0)
+    while taken < count:
+        last, entry = np.int64(NOBODY), begin
+        while entry != NOBODY:
+            if ledgers.cells[entry, GIVEN] > ledgers.cells[entry, TAKEN]:
+                last = entry
+            entry = ledgers.cells[entry, NEXT]
+        if last == NOBODY:
+            break
+        more = min(ledgers.cells[last, GIVEN] - ledgers.cells[last, TAKEN], count - taken)
+        ledgers.cells[last, TAKEN] += more
+        taken += more
+    return taken

@@ -1,0 +1,634 @@
+"""Logical merge without restrictions: any order, revisions, true repeats (LM IV-E, corrected), lossy inputs.
+
+A node has a ledger of ends for each input and for the output. While a complete input has joined, the furthest
+decides at its stables what is there and what is not, as in R3. While none has, lossy inputs decide by what they
+have shown. `oracle/indexed_merge.py` gives the same elements by scans.
+
+Memory: a node per payload and start that is not final yet, or that a slower input has yet to pass, and an entry
+per end that the output has, an input shows, or that is evidence; its payload once. Cost: logarithmic in the
+nodes per event and per node that a stable changes; in a node, the square of the ends that differ at once.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from anabranch.kernels.heap import pop, push
+from anabranch.kernels.merge.lead import PACES, followed, join_all, leader, next_stable, passed_by_all
+from anabranch.kernels.merge.ledgers import (
+    CAME,
+    CHANGE,
+    CREATOR,
+    END,
+    FIRST,
+    GIVEN,
+    NEXT,
+    TOWARDS,
+    WEIGHT,
+    Ledgers,
+    clear,
+    drop_all,
+    entry_for,
+    entry_with,
+    fold,
+    hear,
+    node_width,
+    prune,
+    shown,
+    total_given,
+    total_shown,
+    want_what_is_shown,
+    want_what_stands,
+)
+from anabranch.kernels.merge.nodes import (
+    ABSENT,
+    HALF,
+    HEAD,
+    LENGTH,
+    PLACE,
+    SKIPPED,
+    START,
+    STATE,
+    UNFROZEN,
+    VISITED,
+    Nodes,
+    create,
+    decide,
+    find,
+    leave_queue,
+    node_at,
+    shorter,
+    sort_changing,
+    tag_of,
+)
+from anabranch.kernels.merge.reaction import EVERY, LEADER, QUORUM, WAIT, Reaction
+from anabranch.kernels.merge.reaction import FIRST as AT_ONCE
+from anabranch.kernels.merge.said import Notes, Said, note, say_adjust, say_insert, say_stable
+from anabranch.kernels.merge.sides import Sides
+from anabranch.model.application import ADJUST, STABLE
+from anabranch.model.batch import Batch, Kind
+from anabranch.model.compiled import compiled, inlined
+from anabranch.model.output_policy import FirstThenFinal, OutputPolicy, Pace
+from anabranch.model.payloads import PayloadStore
+from anabranch.model.slots import NOBODY
+from anabranch.model.time import BEGINNING, FOREVER
+
+DONE, NO_ROOM = range(2)
+
+
+@compiled
+def _next_open(nodes: Nodes, ledgers: Ledgers, node: int, stable: int) -> Any:
+    """The end in the output that freezes next, or FOREVER."""
+    entry = nodes.cells[node, FIRST]
+    while entry != NOBODY:
+        if ledgers.cells[entry, GIVEN] and ledgers.cells[entry, END] >= stable:
+            return ledgers.cells[entry, END]
+        entry = ledgers.cells[entry, NEXT]
+    return np.int64(FOREVER)
+
+
+@compiled
+def _next_more(nodes: Nodes, ledgers: Ledgers, node: int, i: int, stable: int) -> Any:
+    """The first open end that input i shows more often than the output has it, or ABSENT."""
+    entry = nodes.cells[node, FIRST]
+    while entry != NOBODY:
+        end = ledgers.cells[entry, END]
+        if end >= stable and shown(ledgers, entry, i + 1) > ledgers.cells[entry, GIVEN]:
+            return end
+        entry = ledgers.cells[entry, NEXT]
+    return np.int64(ABSENT)
+
+
+@compiled
+def _shorten(nodes: Nodes, ledgers: Ledgers, node: int, i: int, stable: int) -> None:
+    """Let input i's next stable look at a half-frozen node where it shows an end that the output lacks."""
+    end = _next_more(nodes, ledgers, node, i, stable)
+    if end == ABSENT:
+        return
+    heap = shorter(nodes, i)
+    if heap.size[0] == len(heap.key):
+        heap.size[0] = 0
+        for other in range(len(nodes.cells)):
+            if nodes.cells[other, STATE] == HALF and other != node:
+                first = _next_more(nodes, ledgers, other, i, stable)
+                if first != ABSENT:
+                    push(heap, first, other)
+    push(heap, end, node)
+
+
+@compiled
+def _keep_open(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, inputs: int) -> None:
+    """A node is half frozen with the ends it now has in the output."""
+    nodes.cells[node, STATE] = HALF
+    if nodes.open.size[0] == len(nodes.open.key):
+        nodes.open.size[0] = 0
+        for other in range(len(nodes.cells)):
+            if nodes.cells[other, STATE] == HALF and other != node:
+                push(nodes.open, _next_open(nodes, ledgers, other, stable), other)
+    push(nodes.open, _next_open(nodes, ledgers, node, stable), node)
+    for i in range(inputs):
+        _shorten(nodes, ledgers, node, i, stable)
+
+
+@compiled
+def _settle(nodes: Nodes, ledgers: Ledgers, node: int, time: int, inputs: int, evidence: bool) -> None:
+    """A node is as this stable leaves it."""
+    prune(nodes, ledgers, node, time, evidence)
+    entry, is_open = nodes.cells[node, FIRST], False
+    while entry != NOBODY:
+        is_open = is_open or (ledgers.cells[entry, GIVEN] > 0 and ledgers.cells[entry, END] >= time)
+        entry = ledgers.cells[entry, NEXT]
+    if is_open and time != FOREVER:
+        _keep_open(nodes, ledgers, node, time, inputs)
+    else:
+        decide(nodes, node, time)
+
+
+@compiled
+def _changes(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, time: int) -> bool:
+    """Whether anything has to be said about a node whose CHANGE is set."""
+    more = 0
+    half_frozen = nodes.cells[node, START] < stable
+    entry = nodes.cells[node, FIRST]
+    while entry != NOBODY:
+        end = ledgers.cells[entry, END]
+        if not half_frozen or end >= stable:
+            if ledgers.cells[entry, CHANGE] and end < time:
+                return True
+            more += ledgers.cells[entry, CHANGE]
+        entry = ledgers.cells[entry, NEXT]
+    return more != 0
+
+
+@compiled
+def _visit(
+    nodes: Nodes,
+    ledgers: Ledgers,
+    node: int,
+    time: int,
+    first: int,
+    stable: int,
+    sides: Sides,
+    evidence: bool,
+    count: int,
+) -> int:
+    """Settle a node, or note it as one that changes; how many are noted then."""
+    if first == NOBODY:
+        want_what_stands(nodes, ledgers, node, stable, time, sides)
+    else:
+        want_what_is_shown(nodes, ledgers, node, stable, time, first, sides)
+    if _changes(nodes, ledgers, node, stable, time):
+        nodes.cells[node, STATE] = VISITED
+        nodes.changing[count] = node
+        return count + 1
+    _settle(nodes, ledgers, node, time, len(sides.attached), evidence)
+    return count
+
+
+@compiled
+def _pick(nodes: Nodes, ledgers: Ledgers, node: int, open_from: int, sign: int, last: bool) -> Any:
+    """The first or the last open entry that has to lose (-1) or get (1) an event, or NOBODY."""
+    found, entry = np.int64(NOBODY), nodes.cells[node, FIRST]
+    while entry != NOBODY:
+        if ledgers.cells[entry, END] >= open_from and ledgers.cells[entry, CHANGE] * sign > 0:
+            found = entry
+            if not last:
+                return found
+        entry = ledgers.cells[entry, NEXT]
+    return found
+
+
+@inlined
+def _lose(ledgers: Ledgers, entry: int) -> Any:
+    ledgers.cells[entry, CHANGE] += 1
+    ledgers.cells[entry, GIVEN] -= 1
+    return ledgers.cells[entry, END]
+
+
+@inlined
+def _get(ledgers: Ledgers, entry: int) -> Any:
+    ledgers.cells[entry, CHANGE] -= 1
+    ledgers.cells[entry, GIVEN] += 1
+    return ledgers.cells[entry, END]
+
+
+@compiled
+def _change(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, time: int, said: Said) -> None:
+    """Say what makes the output have the ends that are wanted, as far as this stable makes them final."""
+    start, place = nodes.cells[node, START], nodes.cells[node, PLACE]
+    open_from = stable if start < stable else start
+    more, entry = 0, nodes.cells[node, FIRST]
+    while entry != NOBODY:
+        if ledgers.cells[entry, END] >= open_from:
+            more += ledgers.cells[entry, CHANGE]
+        entry = ledgers.cells[entry, NEXT]
+    for _ in range(-more):
+        loser = _pick(nodes, ledgers, node, open_from, -1, False)
+        say_adjust(said, place, start, _lose(ledgers, loser), start)
+    for _ in range(more):
+        getter = _pick(nodes, ledgers, node, open_from, 1, False)
+        say_insert(said, place, start, _get(ledgers, getter))
+    while True:
+        loser = _pick(nodes, ledgers, node, open_from, -1, False)
+        getter = _pick(nodes, ledgers, node, open_from, 1, False)
+        if loser == NOBODY:
+            return
+        if ledgers.cells[getter, END] < time:
+            if ledgers.cells[loser, END] >= time:
+                loser = _pick(nodes, ledgers, node, open_from, -1, True)
+        elif ledgers.cells[loser, END] < time:
+            getter = _pick(nodes, ledgers, node, open_from, 1, True)
+        else:
+            return
+        old_end = _lose(ledgers, loser)
+        say_adjust(said, place, start, old_end, _get(ledgers, getter))
+
+
+@compiled
+def _advance(
+    nodes: Nodes,
+    ledgers: Ledgers,
+    time: int,
+    first: int,
+    stable: int,
+    sides: Sides,
+    evidence: bool,
+    said: Said,
+) -> None:
+    """Make the output agree with who decides as far as this stable makes it final."""
+    count = 0
+    while nodes.open.size[0] and nodes.open.key[0] < time:
+        node = pop(nodes.open)
+        if nodes.cells[node, STATE] == HALF:
+            count = _visit(nodes, ledgers, node, time, first, stable, sides, evidence, count)
+    for i in range(len(sides.attached)):
+        if first != NOBODY and i != first:
+            continue
+        heap = shorter(nodes, i)
+        while heap.size[0] and heap.key[0] < time:
+            node = pop(heap)
+            if nodes.cells[node, STATE] == HALF:
+                count = _visit(nodes, ledgers, node, time, first, stable, sides, evidence, count)
+    while nodes.due.size[0] and nodes.due.key[0] < time:
+        count = _visit(nodes, ledgers, pop(nodes.due), time, first, stable, sides, evidence, count)
+    if count > 1:
+        sort_changing(nodes, count)
+    for n in range(count):
+        _change(nodes, ledgers, nodes.changing[n], stable, time, said)
+        _settle(nodes, ledgers, nodes.changing[n], time, len(sides.attached), evidence)
+    say_stable(said, time)
+
+
+@compiled
+def _differs(nodes: Nodes, ledgers: Ledgers, node: int, i: int, guarantee: int) -> tuple[Any, Any]:
+    """The first end that an input shows and the output lacks, and the first of the opposite, or ABSENT."""
+    extra, lacking = np.int64(ABSENT), np.int64(ABSENT)
+    entry = nodes.cells[node, FIRST]
+    while entry != NOBODY:
+        more = shown(ledgers, entry, i + 1) - ledgers.cells[entry, GIVEN]
+        if ledgers.cells[entry, END] >= guarantee:
+            if more > 0 and extra == ABSENT:
+                extra = ledgers.cells[entry, END]
+            if more < 0 and lacking == ABSENT:
+                lacking = ledgers.cells[entry, END]
+        entry = ledgers.cells[entry, NEXT]
+    return extra, lacking
+
+
+@compiled
+def _compare(nodes: Nodes, ledgers: Ledgers, node: int, sides: Sides, notes: Notes) -> None:
+    """Count holes and disagreements of the inputs about a node that all have passed."""
+    given = total_given(nodes, ledgers, node)
+    for i in range(len(sides.attached)):
+        if not sides.attached[i] or sides.idle[i]:
+            continue
+        extra, lacking = _differs(nodes, ledgers, node, i, sides.guarantee[i])
+        if extra == ABSENT and lacking == ABSENT:
+            continue
+        missed = given - total_shown(nodes, ledgers, node, i + 1)
+        if not sides.complete[i] and missed > 0 and extra == ABSENT:
+            sides.holes[i] += missed
+            creator = nodes.cells[node, CREATOR]
+            if creator != NOBODY and creator != i:
+                sides.filled[creator] += missed
+        else:
+            note(notes, sides, i, nodes.cells[node, PLACE], nodes.cells[node, START], extra, lacking)
+
+
+@compiled
+def _leave(nodes: Nodes, ledgers: Ledgers, weight: Any) -> None:
+    node = nodes.decided[nodes.queue[HEAD]]
+    weight[0] -= nodes.cells[node, WEIGHT]
+    drop_all(nodes, ledgers, node)
+    leave_queue(nodes)
+
+
+@compiled
+def _forget_passed(
+    nodes: Nodes, ledgers: Ledgers, sides: Sides, remember: int, notes: Notes, weight: Any
+) -> None:
+    """Compare and forget what every input has passed; forget the oldest of more than is remembered."""
+    if not nodes.queue[LENGTH]:
+        return
+    passed = passed_by_all(sides)
+    while nodes.queue[LENGTH] and nodes.stamp[nodes.queue[HEAD]] <= passed:
+        _compare(nodes, ledgers, nodes.decided[nodes.queue[HEAD]], sides, notes)
+        _leave(nodes, ledgers, weight)
+    while nodes.queue[LENGTH] > remember:
+        nodes.queue[SKIPPED] += 1
+        _leave(nodes, ledgers, weight)
+
+
+@compiled
+def drain(
+    nodes: Nodes,
+    ledgers: Ledgers,
+    stable: int,
+    sides: Sides,
+    pace: int,
+    evidence: bool,
+    remember: int,
+    said: Said,
+    notes: Notes,
+    weight: Any,
+) -> tuple[int, int]:
+    """Let inputs join and lead until none is ahead of the output, or the output may not have room.
+
+    Returns the stable and DONE or NO_ROOM.
+    """
+    while True:
+        join_all(sides, stable)
+        first = leader(sides)
+        time = next_stable(sides, pace) if first == NOBODY else sides.reached[first]
+        if time <= stable:
+            _forget_passed(nodes, ledgers, sides, remember, notes, weight)
+            return stable, DONE
+        if len(said.kind) - said.rows[0] <= weight[0]:
+            return stable, NO_ROOM
+        _advance(nodes, ledgers, time, first, stable, sides, evidence, said)
+        stable = time
+
+
+@compiled
+def _react(
+    nodes: Nodes,
+    ledgers: Ledgers,
+    node: int,
+    i: int,
+    before: int,
+    adjusts: bool,
+    old_end: int,
+    end: int,
+    stable: int,
+    sides: Sides,
+    reaction: Reaction,
+    follows: bool,
+    said: Said,
+) -> None:
+    """What the policy lets out at an insert or an adjust."""
+    start, place = nodes.cells[node, START], nodes.cells[node, PLACE]
+    if follows and adjusts:
+        entry = entry_with(nodes, ledgers, node, old_end)
+        if entry != NOBODY and ledgers.cells[entry, GIVEN]:
+            if end != old_end and (start >= stable or (old_end >= stable and end >= stable)):
+                say_adjust(said, place, start, old_end, end)
+                ledgers.cells[entry, GIVEN] -= 1
+                if end > start:
+                    ledgers.cells[entry_for(nodes, ledgers, node, end), GIVEN] += 1
+            return
+    if not end > start >= stable or reaction.code == WAIT:
+        return
+    given = total_given(nodes, ledgers, node)
+    after = total_shown(nodes, ledgers, node, i + 1)
+    if after <= given:
+        return
+    gives = follows or (reaction.code == AT_ONCE and after > before)
+    if reaction.code == QUORUM:
+        votes = 0
+        for j in range(len(sides.attached)):
+            votes += sides.attached[j] and total_shown(nodes, ledgers, node, j + 1) > given
+        gives = votes >= reaction.quorum
+    if gives:
+        say_insert(said, place, start, end)
+        ledgers.cells[entry_for(nodes, ledgers, node, end), GIVEN] += 1
+
+
+@compiled
+def merge(
+    nodes: Nodes,
+    ledgers: Ledgers,
+    elements: tuple[Any, Any, Any, Any, Any],
+    row: int,
+    i: int,
+    place: int,
+    stable: int,
+    sides: Sides,
+    pace: int,
+    evidence: bool,
+    reaction: Reaction,
+    remember: int,
+    said: Said,
+    notes: Notes,
+    weight: Any,
+    created: Any,
+    late: Any,
+) -> tuple[int, int, int, int, int]:
+    """Let input i say elements from ``row`` on, as long as there is room for what may come of them.
+
+    ``elements`` are the columns kind, start, end, old_end and identity; the payload of row r stands at
+    ``place + r``. Returns where it stopped and why, the stable, how many nodes were created, and how many rows
+    of a lossy input were late.
+    """
+    kind, start, end, old_end, identity = elements
+    births, tardy = 0, 0
+    follows = reaction.code == EVERY or (reaction.code == LEADER and i == followed(sides))
+    while row < len(kind):
+        if kind[row] == STABLE:
+            if start[row] > sides.reached[i]:
+                sides.reached[i] = start[row]
+                stable, state = drain(
+                    nodes, ledgers, stable, sides, pace, evidence, remember, said, notes, weight
+                )
+                follows = reaction.code == EVERY or (reaction.code == LEADER and i == followed(sides))
+                if state != DONE:
+                    return row + 1, state, stable, births, tardy
+            row += 1
+            continue
+        if said.rows[0] == len(said.kind) or ledgers.unused[0] < 2 or not nodes.unused[0]:
+            return row, NO_ROOM, stable, births, tardy
+        low, high = np.int64(identity[row, 0]), np.int64(identity[row, 1])
+        tag = tag_of(low, high, start[row])
+        slot = find(nodes, tag, low, high, start[row])
+        node = node_at(nodes, slot)
+        adjusts = kind[row] == ADJUST
+        if node == NOBODY:
+            if start[row] < stable or (adjusts and sides.complete[i]):
+                if start[row] < stable and not sides.complete[i]:
+                    sides.late[i] += 1
+                    late[tardy] = row
+                    tardy += 1
+                row += 1
+                continue
+            node = create(nodes, slot, tag, low, high, start[row], place + row)
+            nodes.cells[node, FIRST] = NOBODY
+            nodes.cells[node, CREATOR] = i
+            for column in range(WEIGHT, nodes.cells.shape[1]):
+                nodes.cells[node, column] = 0
+            created[births] = node
+            births += 1
+        weighed = nodes.cells[node, WEIGHT]
+        before = total_shown(nodes, ledgers, node, i + 1) if reaction.code == AT_ONCE else 0
+        hear(nodes, ledgers, node, i + 1, old_end[row], end[row], adjusts, sides.complete[i])
+        weight[0] += nodes.cells[node, WEIGHT] - weighed
+        _react(
+            nodes,
+            ledgers,
+            node,
+            i,
+            before,
+            adjusts,
+            old_end[row],
+            end[row],
+            stable,
+            sides,
+            reaction,
+            follows,
+            said,
+        )
+        if adjusts:
+            prune(nodes, ledgers, node, stable, evidence)
+        if nodes.cells[node, STATE] == HALF:
+            if follows:
+                _keep_open(nodes, ledgers, node, stable, len(sides.attached))
+            else:
+                _shorten(nodes, ledgers, node, i, stable)
+        row += 1
+    return row, DONE, stable, births, tardy
+
+
+@dataclass(slots=True)
+class R4:
+    """State: the nodes, their ledgers and payloads. The inputs are the caller's."""
+
+    sides: Sides
+    policy: OutputPolicy = field(default_factory=FirstThenFinal)
+    pace: Pace = Pace.SLOWEST
+    evidence: bool = False
+    """What inputs have said is kept for as long as it can decide something: some input is or was lossy."""
+    remember: int = 16_384
+    stable: int = BEGINNING
+    nodes: Nodes = field(init=False, repr=False)
+    ledgers: Ledgers = field(init=False, repr=False)
+    weight: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64), repr=False)
+    """The most rows that a stable may say."""
+    payloads: PayloadStore = field(default_factory=PayloadStore, repr=False)
+    notes: Notes = field(default_factory=lambda: Notes.of_capacity(64), repr=False)
+    late: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
+    """Rows of the last push that came too late."""
+
+    def __post_init__(self) -> None:
+        inputs = self.sides.capacity
+        self.nodes = Nodes.of_capacity(1024, node_width(inputs), inputs)
+        self.ledgers = Ledgers.of_capacity(2048, inputs)
+
+    @property
+    def live(self) -> int:
+        """Payloads and starts whose events can still change."""
+        return self.nodes.live
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self.nodes.nbytes + self.ledgers.nbytes + self.payloads.nbytes
+
+    def widen(self, sides: Sides) -> None:
+        """The same inputs, with room for more."""
+        inputs = sides.capacity
+        self.nodes = self.nodes.with_inputs(inputs, node_width(inputs))
+        self.ledgers = self.ledgers.with_inputs(inputs)
+        self.sides = sides
+
+    def forget(self, i: int) -> None:
+        """An input has left; what it alone supported stays until others decide."""
+        for cells, first in ((self.nodes.cells, CAME), (self.ledgers.cells, TOWARDS)):
+            if self.evidence:
+                fold(cells, first, i + 1)
+            clear(cells, first, i + 1)
+        creator = self.nodes.cells[:, CREATOR]
+        creator[creator == i] = NOBODY
+        self.nodes.shorter_size[i] = 0
+
+    def settle(self) -> Batch:
+        """Let inputs join and lead after some came or went."""
+        nobody = Batch.of([])
+        return self._say(NOBODY, nobody, nobody.identities)
+
+    def push(self, i: int, batch: Batch, identities: NDArray[np.uint64] | None = None) -> Batch:
+        """What comes out when an input says valid elements; their payloads may be told apart by other words."""
+        self.sides.idle[i] = False
+        return self._say(i, batch, batch.identities if identities is None else identities)
+
+    def _say(self, i: int, batch: Batch, identities: NDArray[np.uint64]) -> Batch:
+        payload = self.payloads.admit(batch.payload)
+        elements = batch.kind, batch.start, batch.end, batch.old_end, identities
+        data = int(np.count_nonzero(batch.kind != Kind.STABLE))
+        reaction = Reaction.of(self.policy, int(self.sides.attached.sum()))
+        pace = PACES[self.pace]
+        parts, born, tardy, row, state = [], [], [], 0, NO_ROOM
+        while state == NO_ROOM:
+            self.nodes = self.nodes.with_room(min(data, len(batch) - row) + 1)
+            self.ledgers = self.ledgers.with_room(min(data, len(batch) - row) + 2)
+            said = Said.of_capacity(len(batch) + int(self.weight[0]) + 2)
+            created, late = np.empty((2, len(batch) - row), np.int32)
+            self.stable, state = drain(
+                self.nodes,
+                self.ledgers,
+                self.stable,
+                self.sides,
+                pace,
+                self.evidence,
+                self.remember,
+                said,
+                self.notes,
+                self.weight,
+            )
+            if state == DONE:
+                row, state, self.stable, births, count = merge(
+                    self.nodes,
+                    self.ledgers,
+                    elements,
+                    row,
+                    i,
+                    self.payloads.next_place,
+                    self.stable,
+                    self.sides,
+                    pace,
+                    self.evidence,
+                    reaction,
+                    self.remember,
+                    said,
+                    self.notes,
+                    self.weight,
+                    created,
+                    late,
+                )
+                born.append(created[:births])
+                tardy.append(late[:count])
+            parts.append(said)
+        self.late = np.concatenate([*tardy, np.empty(0, np.int64)])
+        output = self._batch(parts, payload)
+        self._keep(payload, np.concatenate([*born, np.empty(0, np.int32)]))
+        return output
+
+    def _batch(self, parts: list[Said], payload: pa.RecordBatch) -> Batch:
+        columns = [np.concatenate([part[column][: part.rows[0]] for part in parts]) for column in range(5)]
+        kind, place, start, end, old_end = columns
+        return Batch(kind, start, end, old_end, self.payloads.rows_at(place, payload))
+
+    def _keep(self, payload: pa.RecordBatch, users: NDArray[np.int32]) -> None:
+        self.payloads.adopt(payload, self.nodes.place, users[self.nodes.cells[users, STATE] != 0])
+        if self.payloads.crowded(self.nodes.used):
+            self.payloads.compact(self.nodes.place, self.nodes.all())
