@@ -1,7 +1,12 @@
 """A kernel of merge with named inputs, one element or one batch at a time, as the laws play it."""
 
+from dataclasses import replace
+
+import numpy as np
+
 from anabranch import BEGINNING, Batch
 from anabranch.kernels.merge.sides import Sides
+from anabranch.model.batch import Kind
 from anabranch.model.identity import identities
 from anabranch.model.rows import rows_of
 
@@ -27,9 +32,7 @@ class Named:
             number = self.sides.free()
         self.attaches += 1
         self.numbers[name] = number
-        self.sides.attach(
-            number, guarantee, self.attaches, complete=complete, stable=self.kernel.stable
-        )
+        self.sides.attach(number, guarantee, self.attaches, complete=complete, stable=self.kernel.stable)
         return list(self.kernel.settle().elements())
 
     def detach(self, name):
@@ -47,8 +50,9 @@ class Named:
     def lagged(self, batch):
         policy = getattr(self.kernel, "policy", None)
         if policy is not None:
-            start = [policy.lagging(t) if k == 2 else t for k, t in zip(batch.kind, batch.start.tolist(), strict=True)]
-            batch.start[:] = start
+            kinds = zip(batch.kind, batch.start.tolist(), strict=True)
+            start = np.array([policy.lagging(time) if kind == Kind.STABLE else time for kind, time in kinds])
+            return replace(batch, start=start)
         return batch
 
     def push(self, name, element):

@@ -48,6 +48,8 @@ class Batch:
     inputs: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
+        for name in ("kind", "start", "end", "old_end"):
+            object.__setattr__(self, name, _read_only(getattr(self, name)))
         lengths = {len(self.kind), len(self.start), len(self.end), len(self.old_end), self.payload.num_rows}
         assert len(lengths) == 1, f"columns of one batch have one length, not {sorted(lengths)}"
         assert self.input is None or len(self.input) == len(self.kind), (
@@ -194,6 +196,14 @@ class Batch:
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
         """The batch through Arrow's array interface, for libraries that read it."""
         return self.to_arrow().__arrow_c_array__(requested_schema)
+
+
+def _read_only(column: NDArray[Any]) -> NDArray[Any]:
+    """The column as compiled loops know it: each kind of array they are given is compiled anew."""
+    if column.flags.writeable or not column.flags.c_contiguous:
+        column = np.ascontiguousarray(column).view()
+        column.flags.writeable = False
+    return column
 
 
 def concat(parts: Sequence[Batch]) -> Batch:

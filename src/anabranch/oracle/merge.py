@@ -144,8 +144,8 @@ class OrderedMerge(Merge):
 
     def _recheck(self) -> None:
         for name, side in list(self.sides.items()):
-            if not side.joined and (self.latest >= side.guarantee or self.stable >= side.guarantee):
-                side.joined = True
+            side.joined = side.joined or max(self.latest, self.stable) >= side.guarantee
+            if side.joined and side.queue:
                 queue, side.queue = side.queue, []
                 for element in queue:
                     self._take(name, element)

@@ -195,7 +195,14 @@ def prune(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, evidence: bool
 
 @compiled
 def hear(
-    nodes: Nodes, ledgers: Ledgers, node: int, slot: int, old_end: int, end: int, adjusts: bool, complete: bool
+    nodes: Nodes,
+    ledgers: Ledgers,
+    node: int,
+    slot: int,
+    old_end: int,
+    end: int,
+    adjusts: bool,
+    complete: bool,
 ) -> None:
     """Write an insert or an adjust of an input into its ledger."""
     came = CAME + 2 * slot
@@ -326,9 +333,7 @@ def _best_guess(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, sides: S
 
 
 @compiled
-def want_what_stands(
-    nodes: Nodes, ledgers: Ledgers, node: int, stable: int, time: int, sides: Sides
-) -> None:
+def want_what_stands(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, time: int, sides: Sides) -> None:
     """Set CHANGE of each open entry to how many more the output shall have, by evidence alone."""
     half_frozen = nodes.cells[node, START] < stable
     open_from = stable if half_frozen else nodes.cells[node, START]

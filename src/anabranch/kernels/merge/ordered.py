@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from anabranch.kernels.merge.broken import Broken
 from anabranch.kernels.merge.sides import Sides
-from anabranch.kernels.merge.ties import SMALL, Ties, append, counts_up, find_tied, link
+from anabranch.kernels.merge.ties import SMALL, Ties, append, find_tied, link, row_of
 from anabranch.model.application import ADJUST, STABLE
 from anabranch.model.batch import Batch, Kind, concat
 from anabranch.model.compiled import compiled, inlined
@@ -30,7 +30,7 @@ from anabranch.model.time import BEGINNING, FOREVER
 R0, R1, R2 = 0, 1, 2
 _NUMBERS = {Case.R0: R0, Case.R1: R1, Case.R2: R2}
 
-KEPT, ADJUSTED, WENT_BACK, STOOD_STILL, DIFFERED = range(5)
+KEPT, COMES_OUT, ADJUSTED, WENT_BACK, STOOD_STILL, DIFFERED = range(6)
 _FACTS = {
     ADJUSTED: Fact.INSERT_ONLY,
     WENT_BACK: Fact.ORDERED,
@@ -132,12 +132,12 @@ class Ordered:
 
     @classmethod
     def load(cls, sides: Sides, state: dict[str, Any], batches: list[pa.RecordBatch]) -> "Ordered":
-        """What was dumped, with the sides it had then."""
+        """What was dumped, with the sides it had then or larger ones."""
         loaded = cls(Case[state["case"]], sides, state["stable"], state["latest"])
-        for column, values in zip(loaded.said, state["said"], strict=True):
-            column[:] = values
         ties, *queues = batches
         loaded.ties = Ties.from_arrow(ties)
+        loaded.said = Said(*(np.array(column, np.int64) for column in state["said"]))
+        loaded.widen(sides)
         loaded.queues = {
             i: [Batch.from_arrow(queue)] for i, queue in zip(state["queues"], queues, strict=True)
         }
@@ -203,19 +203,17 @@ class Ordered:
         return _chosen(batch, rows[:out]), batch[stop:], _FACTS.get(fate)
 
     def _tied(self, batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-        """The rows that share their start with another event that counts, and the identities of those."""
+        """The rows that may meet another event of their start, and their identities."""
         tied, most = np.empty(0, np.int64), 1
         if self.case is not Case.R0:
             rows = np.empty(len(batch), np.int64)
             count, most = find_tied(batch.kind, batch.start, self.stable, self.latest, rows)
             tied = rows[:count]
         self.ties = self.ties.fitted(most)
-        if not len(tied):
-            return tied, np.empty((0, 2), np.uint64)
-        return tied, batch.identities[tied] if 2 * len(tied) > len(batch) else batch.take(tied).identities
+        return tied, batch.take(tied).identities if len(tied) else np.empty((0, 2), np.uint64)
 
     def _identify(self, event: Batch) -> None:
-        """The one event of the latest start may now meet others."""
+        """The one event of the latest start may meet others after all."""
         self.ties.low[0], self.ties.high[0] = event.identities[0]
         if self.case is Case.R2:
             link(self.ties, 0)
@@ -233,11 +231,9 @@ class Ordered:
 
 def _chosen(batch: Batch, rows: NDArray[np.int64]) -> Batch:
     """These rows; where they stand together without a copy."""
-    if not len(rows):
-        return batch[:0]
+    if len(rows) in (0, len(batch)):
+        return batch if len(rows) else batch[:0]
     first, last = int(rows[0]), int(rows[-1])
-    if len(rows) == len(batch):
-        return batch
     return batch[first : last + 1] if last - first < len(rows) else batch.take(rows)
 
 
@@ -296,6 +292,27 @@ def _least_guarantee(sides: Sides) -> Any:
     return least
 
 
+@inlined
+def put_numbered(ties: Ties, number: int, low: Any, high: Any, end: int) -> Any:
+    """R0 and R1: an input shows its event of this number. One that is alone may differ from what is out."""
+    if number == ties.used[0]:
+        append(ties, low, high, end, 1)
+        return COMES_OUT
+    alike = low == ties.low[number] and high == ties.high[number] and end == ties.end[number]
+    return KEPT if alike or ties.used[0] == 1 else DIFFERED
+
+
+@inlined
+def put_alike(ties: Ties, i: int, is_tied: bool, low: Any, high: Any, end: int) -> Any:
+    """R2: an input shows one more copy of an event, perhaps more than are out."""
+    row = row_of(ties, low, high, end) if is_tied else append(ties, low, high, end, 0)
+    ties.shown[row, i] += 1
+    if ties.shown[row, i] <= ties.given[row]:
+        return KEPT
+    ties.given[row] = ties.shown[row, i]
+    return COMES_OUT
+
+
 @compiled
 def merge(
     case: int,
@@ -310,10 +327,10 @@ def merge(
 ) -> tuple[int, int, int, int, int, int]:
     """Let input i say elements until one breaks a promise, or an input may have to join after it.
 
-    ``elements`` are the columns kind, start and end; ``identified`` the rows that share their start, with
-    their identities; ``reached`` the stable and the latest start that are out. Returns where it stopped, how
-    many ``rows`` come out, the stable and the latest start, the row of the latest start's event if that is
-    alone and not identified, and the fate of the element at the stop.
+    ``elements`` are the columns kind, start and end; ``identified`` the rows of `find_tied` with their
+    identities; ``reached`` the stable and the latest start that are out. Returns where it stopped, how many
+    ``rows`` come out, the stable and the latest start, the row of the latest start's event if that is alone
+    and not identified, and the fate of the element at the stop.
     """
     kind, start, end = elements
     tied, words = identified
@@ -329,36 +346,32 @@ def merge(
             stable = time
             comes_out = True
         else:
+            low = high = np.uint64(0)
+            is_tied = next_tied < len(tied) and tied[next_tied] == row
+            if is_tied:
+                low, high = words[next_tied, 0], words[next_tied, 1]
+                next_tied += 1
             fate = fate_of(case == R0, kind[row], time, said, i)
             if fate != KEPT:
                 return row, out, stable, latest, alone, fate
             if time < latest or time < stable:
                 say(said, i, time)
                 continue
-            low = high = np.uint64(0)
-            is_tied = next_tied < len(tied) and tied[next_tied] == row
-            if is_tied:
-                low, high = words[next_tied, 0], words[next_tied, 1]
-                next_tied += 1
             if time > latest:
                 latest = time
                 ties.used[0] = 0
                 alone = NOBODY if is_tied else row
             number = said.times[i] if time == said.start[i] else 0
-            comes_out = ties.used[0] == 0
             if case == R2:
-                if is_tied:
-                    comes_out = counts_up(ties, i, low, high, end[row])
-                else:
-                    ties.shown[append(ties, low, high, end[row], 1), i] = 1
-            elif comes_out or (case == R1 and number == ties.used[0]):
-                comes_out = True
-                append(ties, low, high, end[row], 1)
-            elif ties.used[0] == 1:
-                sides.disagreements[i] += end[row] != ties.end[0]
-            elif low != ties.low[number] or high != ties.high[number] or end[row] != ties.end[number]:
-                return row, out, stable, latest, alone, DIFFERED
+                fate = put_alike(ties, i, is_tied, low, high, end[row])
+            else:
+                fate = put_numbered(ties, number if case == R1 else 0, low, high, end[row])
+                if fate == KEPT:
+                    sides.disagreements[i] += end[row] != ties.end[number]
+            if fate == DIFFERED:
+                return row, out, stable, latest, alone, fate
             say(said, i, time)
+            comes_out = fate == COMES_OUT
         if comes_out:
             rows[out] = row
             out += 1

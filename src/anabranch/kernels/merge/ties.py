@@ -166,20 +166,9 @@ def _link_all(ties: Ties) -> None:
         link(ties, row)
 
 
-@inlined
-def counts_up(ties: Ties, i: int, low: Any, high: Any, end: int) -> bool:
-    """R2: an input shows one more copy of an event, and with it more than are out."""
-    row = row_of(ties, low, high, end)
-    ties.shown[row, i] += 1
-    if ties.shown[row, i] <= ties.given[row]:
-        return False
-    ties.given[row] = ties.shown[row, i]
-    return True
-
-
 @compiled
 def find_tied(kind: Any, start: Any, stable: int, latest: int, rows: Any) -> tuple[int, int]:
-    """The inserts that may count and have the start of one before or after them, or the latest start.
+    """The inserts that may meet another event of their start: among these rows, before them or after them.
 
     Returns how many there are, and the most inserts of one start.
     """
@@ -201,4 +190,7 @@ def find_tied(kind: Any, start: Any, stable: int, latest: int, rows: Any) -> tup
             rows[count] = row
             count += 1
         before = row
+    if before != NOBODY and (count == 0 or rows[count - 1] != before):
+        rows[count] = before
+        count += 1
     return count, most
