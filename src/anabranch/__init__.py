@@ -6,6 +6,16 @@ from typing import TYPE_CHECKING, Any
 from anabranch.model.elements import Adjust, Attach, Detach, Event, Insert, Stable, Tagged
 from anabranch.model.freeze import Freeze
 from anabranch.model.notation import parse, text
+from anabranch.model.output_policy import (
+    EveryChange,
+    FinalOnly,
+    FirstThenFinal,
+    FollowLeader,
+    HalfFrozen,
+    OutputPolicy,
+    Pace,
+    Quorum,
+)
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.time import BEGINNING, FOREVER, ticks, timestamp
 from anabranch.model.validity import Drop, InvalidElementError, Quarantine, Raise, Rule, Violation
@@ -13,6 +23,9 @@ from anabranch.model.validity import Drop, InvalidElementError, Quarantine, Rais
 if TYPE_CHECKING:
     from anabranch.connectors.files import read as read
     from anabranch.connectors.files import write as write
+    from anabranch.kernels.merge.merger import BrokenPropertyError as BrokenPropertyError
+    from anabranch.kernels.merge.merger import Generalise as Generalise
+    from anabranch.kernels.merge.merger import Merger as Merger
     from anabranch.model.batch import Batch as Batch
     from anabranch.model.consistency import contradiction as contradiction
     from anabranch.model.consistency import difference as difference
@@ -26,6 +39,9 @@ if TYPE_CHECKING:
 # Imported when first used: NumPy, Arrow and Numba take half a second that `anabranch --help` need not wait.
 _HEAVY = {
     "Batch": "anabranch.model.batch",
+    "BrokenPropertyError": "anabranch.kernels.merge.merger",
+    "Generalise": "anabranch.kernels.merge.merger",
+    "Merger": "anabranch.kernels.merge.merger",
     "Events": "anabranch.model.events",
     "Recording": "anabranch.model.recording",
     "Relation": "anabranch.model.relation",
@@ -44,17 +60,28 @@ __all__ = [
     "Adjust",
     "Attach",
     "Batch",
+    "BrokenPropertyError",
     "Case",
     "Detach",
     "Drop",
     "Event",
     "Events",
+    "EveryChange",
     "Fact",
+    "FinalOnly",
+    "FirstThenFinal",
+    "FollowLeader",
     "Freeze",
+    "Generalise",
+    "HalfFrozen",
     "Insert",
     "InvalidElementError",
+    "Merger",
+    "OutputPolicy",
+    "Pace",
     "Properties",
     "Quarantine",
+    "Quorum",
     "Raise",
     "Recording",
     "Relation",

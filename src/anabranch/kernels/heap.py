@@ -38,7 +38,7 @@ class Heap(NamedTuple):
 
 
 @compiled
-def push(heap: Heap, key: int, item: int) -> None:
+def push(heap: Heap, key: Any, item: Any) -> None:
     """One more item; the caller has made room."""
     spot = heap.size[0]
     heap.size[0] = spot + 1

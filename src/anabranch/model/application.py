@@ -38,6 +38,17 @@ def _rule_of_times(kind: int, start: int, end: int, old_end: int, stable: int) -
 
 
 @compiled
+def check_times(kind: Any, start: Any, end: Any, old_end: Any, stable: int, broken: Any) -> int:
+    """Write the rule that each element of one stream breaks by its times to ``broken``; the stable then."""
+    for i in range(len(kind)):
+        if kind[i] == STABLE:
+            stable = max(stable, start[i])
+        else:
+            broken[i] = _rule_of_times(kind[i], start[i], end[i], old_end[i], stable)
+    return stable
+
+
+@compiled
 def apply_elements(
     table: EventTable,
     elements: tuple[Any, Any, Any, Any, Any],

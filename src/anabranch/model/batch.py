@@ -99,6 +99,22 @@ class Batch:
             part.__dict__["identities"] = self.identities[rows]
         return part
 
+    def told_apart_by(self, columns: Sequence[str] | None) -> "Batch":
+        """The same elements, whose identities are those of these payload columns alone (None: of all)."""
+        if columns is None:
+            return self
+        missing = [name for name in columns if name not in self.payload.schema.names]
+        if missing and self.payload.num_columns:
+            error = SchemaError(
+                f"the identity of an event needs column {missing[0]!r}, which the payload lacks"
+            )
+            error.add_note(f"Its columns are {', '.join(map(repr, self.payload.schema.names))}.")
+            raise error
+        same = replace(self)
+        named = [name for name in columns if name in self.payload.schema.names]
+        same.__dict__["identities"] = identities(self.payload.select(named))
+        return same
+
     def rows_by_input(self) -> dict[str, NDArray[np.int64]]:
         """Where in the batch each input speaks."""
         if self.input is None:

@@ -114,6 +114,10 @@ class PayloadStore:
         found = pa.Table.from_batches(parts, self.schema).take(pa.array(where, mask=nothing))
         return stacked(found.to_batches()) if len(places) else rows[:0]
 
+    def at(self, places: NDArray[np.int64]) -> pa.RecordBatch:
+        """The rows at these places, in any order."""
+        return self.rows_at(places, conformed(rows_without_columns(0), self.schema))
+
     def crowded(self, alive: int) -> bool:
         """More is held than is worth holding for this many rows alive."""
         return self.rows > 2 * alive + SLACK

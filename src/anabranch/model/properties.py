@@ -77,6 +77,15 @@ class Properties:
         """What is true of one stream by two accounts."""
         return Properties(self.facts | other.facts)
 
+    def without(self, fact: Fact) -> "Properties":
+        """What is left when a fact turns out not to hold: nothing that rests on it, or on what implied it.
+
+        >>> str(Properties.of(Fact.STRICTLY_INCREASING, Fact.INSERT_ONLY).without(Fact.STRICTLY_INCREASING))
+        'insert only, ordered, shrinking, kept, perfect'
+        """
+        gone = {one for one in self.facts if fact in Properties.of(one)}
+        return Properties(self.facts - Properties(frozenset(gone)).facts)
+
     def __contains__(self, fact: Fact) -> bool:
         return fact in self.facts
 

@@ -30,6 +30,8 @@ class Rule(Enum):
     DETACHED_INPUT = "detached-input"
     ALREADY_ATTACHED = "already-attached"
     MALFORMED = "malformed"
+    LATE = "late"
+    BROKEN_PROPERTY = "broken-property"
 
     @property
     def statement(self) -> str:
@@ -51,6 +53,8 @@ _STATEMENTS = {
     Rule.NO_SUCH_EVENT: "an adjust names an event that is there, by payload, start and old end",
     Rule.DETACHED_INPUT: "an input that has been detached says nothing until it is attached again",
     Rule.ALREADY_ATTACHED: "an input is attached once, before it says anything, until it is detached",
+    Rule.LATE: "what a lossy input shows comes before the output is stable beyond its start",
+    Rule.BROKEN_PROPERTY: "an input has the properties that were declared for it",
     Rule.MALFORMED: "a record is an insert, an adjust, a stable, an attach or a detach with its fields",
 }
 
@@ -63,6 +67,8 @@ _WAYS_OUT = {
     Rule.NO_SUCH_EVENT: "Check the old end: it is the end the event has now, not the one it began with.",
     Rule.DETACHED_INPUT: "Record an attach before it speaks again.",
     Rule.ALREADY_ATTACHED: "Record a detach before the second attach.",
+    Rule.LATE: "Let the stable of the output lag, or mark inputs that are silent as idle less readily.",
+    Rule.BROKEN_PROPERTY: "Declare fewer properties, force a more general case, or let the merge generalise.",
     Rule.MALFORMED: "The file formats are described in docs/formats.md.",
 }
 
@@ -104,6 +110,8 @@ class Violation:
                 return f"this one ended at {tick_text(old_end)}, the last stable is {last}"
             case Rule.ADJUST_BEHIND_STABLE, Adjust(end=end):
                 return f"this one moves to {tick_text(end)}, the last stable is {last}"
+            case Rule.LATE, (Insert() | Adjust() as element):
+                return f"this one starts at {tick_text(element.start)}, the output is stable until {last}"
             case Rule.NO_SUCH_EVENT, Adjust() as element:
                 lifetime = lifetime_text(element.start, element.old_end)
                 return f"no event {dict(element.payload)} {lifetime} is there"

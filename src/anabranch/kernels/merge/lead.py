@@ -32,17 +32,17 @@ def join_all(sides: Sides, stable: int) -> None:
 
 @compiled
 def leader(sides: Sides) -> Any:
-    """Who decides what is absent: the furthest complete input that has joined, of equals the first; or NOBODY."""
+    """Who decides what is absent: the furthest complete input that has joined, or NOBODY."""
     found = np.int64(NOBODY)
     for i in range(len(sides.attached)):
-        if sides.attached[i] and sides.complete[i] and sides.joined[i]:
-            if found == NOBODY or _is_ahead(sides, i, found):
-                found = np.int64(i)
+        leads = sides.attached[i] and sides.complete[i] and sides.joined[i]
+        if leads and (found == NOBODY or _is_ahead(sides, i, found)):
+            found = np.int64(i)
     return found
 
 
 @compiled
-def _is_ahead(sides: Sides, i: int, other: int) -> bool:
+def _is_ahead(sides: Sides, i: int, other: Any) -> Any:
     if sides.reached[i] != sides.reached[other]:
         return sides.reached[i] > sides.reached[other]
     return sides.attached_as[i] < sides.attached_as[other]
@@ -50,15 +50,15 @@ def _is_ahead(sides: Sides, i: int, other: int) -> bool:
 
 @compiled
 def followed(sides: Sides) -> Any:
-    """Whom the policy follows: the leader, or where nobody is complete the furthest of those who are there."""
+    """Whom the policy follows: the leader, or where nobody is complete the furthest of those there are."""
     found = leader(sides)
     if found != NOBODY:
         return found
     for joined in (True, False):
         for i in range(len(sides.attached)):
-            if sides.attached[i] and sides.joined[i] == joined:
-                if found == NOBODY or _is_ahead(sides, i, found):
-                    found = np.int64(i)
+            leads = sides.attached[i] and sides.joined[i] == joined
+            if leads and (found == NOBODY or _is_ahead(sides, i, found)):
+                found = np.int64(i)
         if found != NOBODY:
             return found
     return found

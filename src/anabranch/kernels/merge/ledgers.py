@@ -1,9 +1,9 @@
-"""What each input has said about the ends of a node's events: the third tier of R4's index (LM IV-E), compiled.
+"""What each input has said about the ends of a node's events: the third tier of R4's index (LM IV-E).
 
 A node has a list of entries by end, ascending. An entry counts, for each input, how often an event of it got
-this end and how often one lost it, and how many events of the output have it. Slot 0 of every count is that of
-all inputs that have left, by maxima: as evidence they are still there. `oracle/evidence.py` says what follows
-from the counts.
+this end and how often one lost it, and how many events of the output have it. Slot 0 of every count is that
+of all inputs that have left, by maxima: as evidence they are still there. `oracle/evidence.py` says what
+follows from the counts.
 
 An entry is dropped when the output does not have its end, nobody shows it, and it is no evidence any more.
 """
@@ -146,6 +146,31 @@ def entry_for(nodes: Nodes, ledgers: Ledgers, node: int, end: int) -> Any:
     return made
 
 
+@compiled
+def list_entries(nodes: Nodes, ledgers: Ledgers, order: Any, entries: Any) -> None:
+    """Write out the entries of these nodes one after the other; NEXT says which node each belongs to."""
+    row = 0
+    for place in range(len(order)):
+        entry = nodes.cells[order[place], FIRST]
+        while entry != NOBODY:
+            for column in range(ledgers.cells.shape[1]):
+                entries[row, column] = ledgers.cells[entry, column]
+            entries[row, NEXT] = place
+            row += 1
+            entry = ledgers.cells[entry, NEXT]
+
+
+@compiled
+def link_entries(nodes: Nodes, ledgers: Ledgers, entries: Any) -> None:
+    """Give nodes the entries that `list_entries` wrote out, node n those of the n-th."""
+    for node in range(len(nodes.cells)):
+        nodes.cells[node, FIRST] = NOBODY
+    for row in range(len(entries)):
+        entry = entry_for(nodes, ledgers, entries[row, NEXT], entries[row, END])
+        for column in range(GIVEN, entries.shape[1]):
+            ledgers.cells[entry, column] = entries[row, column]
+
+
 @inlined
 def _drop(ledgers: Ledgers, entry: int) -> None:
     ledgers.free[ledgers.unused[0]] = entry
@@ -176,7 +201,7 @@ def _is_dead(ledgers: Ledgers, entry: int) -> bool:
 
 @compiled
 def prune(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, evidence: bool) -> None:
-    """Drop the dead entries of a node that are no evidence: all, or where it counts those behind the stable."""
+    """Drop the dead entries of a node that are no evidence: all, or where it counts, frozen ones."""
     half_frozen = nodes.cells[node, START] < stable
     before, entry = np.int64(NOBODY), nodes.cells[node, FIRST]
     while entry != NOBODY:
@@ -257,8 +282,8 @@ def want_what_is_shown(
 ) -> None:
     """Set CHANGE of each open entry to how many more the output shall have, by the input that leads.
 
-    The events of a half-frozen node exist: what the leader shows is filled up or cut to their number. Ends that
-    stay open fill up as they are; for those that would freeze, the furthest input that shows one decides.
+    The events of a half-frozen node exist: what the leader shows is filled up or cut to their number. Ends
+    that stay open fill up as they are; for those that would freeze, the furthest input that shows one does.
     """
     half_frozen = nodes.cells[node, START] < stable
     begin = _first_open(nodes, ledgers, node, stable) if half_frozen else nodes.cells[node, FIRST]
@@ -338,7 +363,9 @@ def want_what_stands(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, tim
     half_frozen = nodes.cells[node, START] < stable
     open_from = stable if half_frozen else nodes.cells[node, START]
     begin = _first_open(nodes, ledgers, node, open_from)
-    came, gone, given = np.int64(0), np.int64(0), np.int64(0)
+    came: Any = np.int64(0)
+    gone: Any = np.int64(0)
+    given: Any = np.int64(0)
     for column in range(CAME, nodes.cells.shape[1], 2):
         came = max(came, nodes.cells[node, column])
         gone = max(gone, nodes.cells[node, column + 1])
@@ -372,7 +399,9 @@ def _tally(ledgers: Ledgers, entry: int, time: int, sides: Sides) -> None:
 
     All have reached the beginning, those that left too.
     """
-    most, least, votes = np.int64(0), np.int64(0), np.int64(0)
+    most: Any = np.int64(0)
+    least: Any = np.int64(0)
+    votes = np.int64(0)
     if time == BEGINNING:
         most, least = towards(ledgers, entry, LEFT), away(ledgers, entry, LEFT)
     for i in range(len(sides.attached)):
@@ -385,15 +414,16 @@ def _tally(ledgers: Ledgers, entry: int, time: int, sides: Sides) -> None:
 
 
 @compiled
-def _take_standing(ledgers: Ledgers, begin: int, count: int, time: int, sides: Sides) -> Any:
+def _take_standing(ledgers: Ledgers, begin: Any, count: Any, time: Any, sides: Sides) -> Any:
     """Take ends that stand, those with more votes first, then the later ones; how many were taken."""
     entry = begin
     while entry != NOBODY:
         _tally(ledgers, entry, time, sides)
         entry = ledgers.cells[entry, NEXT]
-    taken = np.int64(0)
+    taken: Any = np.int64(0)
     while taken < count:
-        best, entry = np.int64(NOBODY), begin
+        best: Any = np.int64(NOBODY)
+        entry = begin
         while entry != NOBODY:
             if ledgers.cells[entry, STANDING] > ledgers.cells[entry, TAKEN] and (
                 best == NOBODY or ledgers.cells[entry, VOTES] >= ledgers.cells[best, VOTES]
@@ -409,11 +439,12 @@ def _take_standing(ledgers: Ledgers, begin: int, count: int, time: int, sides: S
 
 
 @compiled
-def _take_given(ledgers: Ledgers, begin: int, count: int) -> Any:
+def _take_given(ledgers: Ledgers, begin: Any, count: Any) -> Any:
     """Take ends of the output, the latest first; how many were taken."""
-    taken = np.int64(0)
+    taken: Any = np.int64(0)
     while taken < count:
-        last, entry = np.int64(NOBODY), begin
+        last: Any = np.int64(NOBODY)
+        entry = begin
         while entry != NOBODY:
             if ledgers.cells[entry, GIVEN] > ledgers.cells[entry, TAKEN]:
                 last = entry

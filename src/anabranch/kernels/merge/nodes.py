@@ -8,24 +8,26 @@ before t that differs from it. Three kinds of heaps find exactly these, so a sta
 - ``open`` by the end in the output that freezes next: the half-frozen nodes;
 - one for each input in ``shorter``, by the end it shows: the half-frozen nodes it would shorten.
 
-Entries of ``open`` and ``shorter`` are not taken back when a node changes; what comes up is looked at again. A
-heap that is full is made anew from the nodes, which are at most half of what it can hold.
+Entries of ``open`` and ``shorter`` are not taken back when a node changes; what comes up is looked at again.
+A heap that is full is made anew from the nodes, which are at most half of what it can hold.
 
-What a node is once nothing about it can change, it stays to be compared with slower inputs, in a queue
-(``decided``) that is emptied as these pass the stable that decided it.
+A node about which nothing can change any more stays to be compared with slower inputs, in a queue
+(``decided``) that empties as these pass the stable that decided it.
 
-A node is a row of ``cells``, so that finding, changing and settling one touches one or two cache lines: with a
-column each, R3 was a third slower. The columns from EXTRA on belong to the case.
+A node is a row of ``cells``, so that finding, changing and settling one touches one or two cache lines. The
+columns from EXTRA on belong to the case.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.kernels.heap import Heap, push
 from anabranch.model.compiled import compiled, inlined
 from anabranch.model.murmur import mix
+from anabranch.model.payloads import PayloadStore
 from anabranch.model.slots import NOBODY, TAG_MASK, link_all, node_in, slot_of, tag_in, vacate_slot
 from anabranch.model.time import BEGINNING
 
@@ -106,6 +108,27 @@ class Nodes(NamedTuple):
         arrays = [*self.due, *self.open, *(a for a in self if isinstance(a, np.ndarray))]
         return sum(array.nbytes for array in arrays)
 
+    def keep(self, payloads: PayloadStore, payload: pa.RecordBatch, created: NDArray[np.int32]) -> None:
+        """Let a store hold the payloads of nodes that were created, and not much else."""
+        payloads.adopt(payload, self.place, created[self.cells[created, STATE] != FREE])
+        if payloads.crowded(self.used):
+            payloads.compact(self.place, self.all())
+
+    def in_order(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The nodes there are, first the decided ones in their queue; and the stables that decided those."""
+        turns = (int(self.queue[HEAD]) + np.arange(int(self.queue[LENGTH]))) % self.capacity
+        others = np.flatnonzero((self.cells[:, STATE] != FREE) & (self.cells[:, STATE] != DECIDED))
+        keys = [self.cells[others, column] for column in (HIGH, LOW, START)]
+        return np.concatenate([self.decided[turns], others[np.lexsort(keys)]]), self.stamp[turns]
+
+    @classmethod
+    def restored(cls, cells: NDArray[np.int64], stamps: NDArray[np.int64], inputs: int) -> "Nodes":
+        """Nodes with these cells in order, the first of them decided by these stables."""
+        capacity = max(1024, 1 << (len(cells) - 1).bit_length())
+        nodes = cls.of_capacity(capacity, cells.shape[1], inputs)
+        restore(nodes, np.ascontiguousarray(cells), np.ascontiguousarray(stamps))
+        return nodes
+
     def with_room(self, more: int) -> "Nodes":
         """The same nodes, each where it was, with room for more of them."""
         if more <= self.unused[0]:
@@ -145,7 +168,7 @@ def tag_of(low: Any, high: Any, start: Any) -> Any:
 
 
 @inlined
-def find(nodes: Nodes, tag: int, low: int, high: int, start: int) -> Any:
+def find(nodes: Nodes, tag: int, low: Any, high: Any, start: int) -> Any:
     """The slot of this payload and start, or the empty slot where it would go."""
     mask = len(nodes.slots) - 1
     slot = tag & mask
@@ -169,7 +192,7 @@ def node_at(nodes: Nodes, slot: int) -> Any:
 
 
 @inlined
-def create(nodes: Nodes, slot: int, tag: int, low: int, high: int, start: int, place: int) -> Any:
+def create(nodes: Nodes, slot: int, tag: int, low: Any, high: Any, start: int, place: int) -> Any:
     """A node in an empty slot."""
     nodes.unused[0] -= 1
     node = np.int64(nodes.free[nodes.unused[0]])
@@ -221,7 +244,24 @@ def leave_queue(nodes: Nodes) -> None:
 
 
 @compiled
-def _before(nodes: Nodes, one: int, other: int) -> bool:
+def restore(nodes: Nodes, cells: Any, stamps: Any) -> None:
+    """Fill empty tables with nodes; node n has the n-th row of cells. Half-frozen ones are in no heap yet."""
+    for row in range(len(cells)):
+        low, high, start = cells[row, LOW], cells[row, HIGH], cells[row, START]
+        tag = tag_of(low, high, start)
+        node = create(nodes, find(nodes, tag, low, high, start), tag, low, high, start, cells[row, PLACE])
+        for column in range(STATE, cells.shape[1]):
+            nodes.cells[node, column] = cells[row, column]
+        if row < len(stamps):
+            decide(nodes, node, stamps[row])
+    nodes.due.size[0] = 0
+    for node in range(len(cells)):
+        if nodes.cells[node, STATE] == UNFROZEN:
+            push(nodes.due, nodes.cells[node, START], node)
+
+
+@compiled
+def _before(nodes: Nodes, one: int, other: int) -> Any:
     """By start, then identity."""
     cells = nodes.cells
     if cells[one, START] != cells[other, START]:

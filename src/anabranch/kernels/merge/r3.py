@@ -4,8 +4,9 @@ Each node holds the end in the output and the end each input shows. At inserts a
 decides what is said; at a stable the output is made to agree with the input that said it, as far as the
 stable makes that final. `oracle/indexed_merge.py` gives the same elements by scans.
 
-Memory: a node per payload and start that is not final yet, or that a slower input has yet to pass; its payload
-once whatever the number of inputs. Cost: logarithmic in the nodes per event and per node that a stable changes.
+Memory: a node per payload and start that is not final yet, or that a slower input has yet to pass; its
+payload once whatever the number of inputs. Cost: logarithmic in the nodes, per event and per node that a
+stable changes.
 """
 
 from dataclasses import dataclass, field
@@ -13,14 +14,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from anabranch.kernels.heap import pop, push
 from anabranch.kernels.merge.broken import Broken
 from anabranch.kernels.merge.lead import followed, join_all, leader, passed_by_all
+from anabranch.kernels.merge.matrix import columns_of, matrix_of
 from anabranch.kernels.merge.nodes import (
     ABSENT,
-    DECIDED,
     EXTRA,
     HALF,
     HEAD,
@@ -41,8 +41,17 @@ from anabranch.kernels.merge.nodes import (
     sort_changing,
     tag_of,
 )
-from anabranch.kernels.merge.reaction import EVERY, FIRST, LEADER, QUORUM, WAIT, Reaction
-from anabranch.kernels.merge.said import Notes, Said, note, say_adjust, say_insert, say_stable
+from anabranch.kernels.merge.reaction import EVERY, FIRST, LEADER, QUORUM, Reaction
+from anabranch.kernels.merge.said import (
+    Notes,
+    Said,
+    batch_of,
+    note,
+    noted,
+    say_adjust,
+    say_insert,
+    say_stable,
+)
 from anabranch.kernels.merge.sides import Sides
 from anabranch.model.application import ADJUST, INSERT, STABLE
 from anabranch.model.batch import Batch, Kind
@@ -110,7 +119,7 @@ def _wanted(nodes: Nodes, node: int, time: int, first: int, stable: int, sides: 
     end, given = nodes.cells[node, SHOWN + first], nodes.cells[node, GIVEN]
     if nodes.cells[node, START] < stable and end < stable:
         return given if given >= time else _best_guess(nodes, node, stable, sides)
-    if end != ABSENT and given != ABSENT and end >= time and given >= time:
+    if min(end, given) >= time:
         return given
     return end
 
@@ -318,21 +327,10 @@ def merge(
 
 
 @compiled
-def _restore(nodes: Nodes, cells: Any, stable: int, inputs: int) -> None:
-    """Put nodes that were dumped into empty tables, the decided ones left out."""
-    for row in range(len(cells)):
-        low, high, start = cells[row, 0], cells[row, 1], cells[row, START]
-        tag = tag_of(low, high, start)
-        node = create(nodes, find(nodes, tag, low, high, start), tag, low, high, start, cells[row, PLACE])
-        for column in range(STATE, cells.shape[1]):
-            nodes.cells[node, column] = cells[row, column]
-        nodes.changing[row] = node
-    nodes.due.size[0] = 0
-    for row in range(len(cells)):
-        node = nodes.changing[row]
-        if nodes.cells[node, STATE] == UNFROZEN:
-            push(nodes.due, nodes.cells[node, START], node)
-        elif nodes.cells[node, STATE] == HALF:
+def _open_all(nodes: Nodes, stable: int, inputs: int) -> None:
+    """Put the half-frozen nodes into the heaps."""
+    for node in range(len(nodes.cells)):
+        if nodes.cells[node, STATE] == HALF:
             _keep_open(nodes, node, stable, inputs)
 
 
@@ -347,6 +345,8 @@ class R3:
     nodes: Nodes = field(init=False, repr=False)
     payloads: PayloadStore = field(default_factory=PayloadStore, repr=False)
     notes: Notes = field(default_factory=lambda: Notes.of_capacity(64), repr=False)
+    noted: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    """The payloads of the notes."""
 
     def __post_init__(self) -> None:
         self.nodes = Nodes.of_capacity(1024, SHOWN + self.sides.capacity, self.sides.capacity)
@@ -374,18 +374,40 @@ class R3:
         self.nodes.cells[:, SHOWN + i] = ABSENT
         self.nodes.shorter_size[i] = 0
 
+    def dump(self) -> tuple[dict[str, Any], list[pa.RecordBatch]]:
+        """All there is to know but the inputs: how far it is, the nodes, and their payloads."""
+        rows, stamps = self.nodes.in_order()
+        cells = self.nodes.cells[rows]
+        state = {"stable": self.stable, "decided": len(stamps), "unchecked": int(self.nodes.queue[SKIPPED])}
+        return state, [columns_of(cells), columns_of(stamps[:, None]), self.payloads.at(cells[:, PLACE])]
+
+    @classmethod
+    def load(
+        cls, sides: Sides, policy: OutputPolicy, remember: int, state: Any, batches: list[pa.RecordBatch]
+    ) -> "R3":
+        """What was dumped, with the inputs it had then."""
+        nodes, stamps, payload = batches
+        cells = matrix_of(nodes)
+        cells[:, PLACE] = np.arange(len(cells))
+        loaded = cls(sides, policy, remember, state["stable"])
+        loaded.nodes = Nodes.restored(cells, matrix_of(stamps)[:, 0], sides.capacity)
+        loaded.nodes.queue[SKIPPED] = state["unchecked"]
+        loaded.payloads.add(loaded.payloads.admit(payload))
+        _open_all(loaded.nodes, loaded.stable, sides.capacity)
+        return loaded
+
     def settle(self) -> Batch:
         """Let inputs join and lead after some came or went."""
-        nobody = Batch.of([])
-        return self._say(NOBODY, nobody, nobody.identities)
+        return self._say(NOBODY, Batch.of([]))
 
-    def push(self, i: int, batch: Batch, identities: NDArray[np.uint64] | None = None) -> Batch:
-        """What comes out when an input says valid elements; their payloads may be told apart by other words."""
-        return self._say(i, batch, batch.identities if identities is None else identities)
+    def push(self, i: int, batch: Batch) -> Batch:
+        """What comes out when an input says valid elements; `Broken` where they show that there is no key."""
+        self.sides.idle[i] = False
+        return self._say(i, batch)
 
-    def _say(self, i: int, batch: Batch, identities: NDArray[np.uint64]) -> Batch:
+    def _say(self, i: int, batch: Batch) -> Batch:
         payload = self.payloads.admit(batch.payload)
-        elements = batch.kind, batch.start, batch.end, identities
+        elements = batch.kind, batch.start, batch.end, batch.identities
         self.nodes = self.nodes.with_room(int(np.count_nonzero(batch.kind == Kind.INSERT)))
         reaction = Reaction.of(self.policy, int(self.sides.attached.sum()))
         parts, born, row, state = [], [], 0, NO_ROOM
@@ -410,23 +432,9 @@ class R3:
                 )
                 born.append(created[:births])
             parts.append(said)
-        output = self._batch(parts, payload)
-        self._keep(payload, np.concatenate(born) if born else np.empty(0, np.int32))
+        output = batch_of(parts, self.payloads, payload)
+        self.noted = noted(self.notes, self.payloads, payload)
+        self.nodes.keep(self.payloads, payload, np.concatenate([*born, np.empty(0, np.int32)]))
         if state == NOT_KEYED:
             raise Broken(Fact.KEYED, output, [(i, batch[row:])])
         return output
-
-    def _batch(self, parts: list[Said], payload: pa.RecordBatch) -> Batch:
-        columns = [
-            np.concatenate([part[column][: part.rows[0]] for part in parts])
-            if len(parts) > 1
-            else parts[0][column][: parts[0].rows[0]]
-            for column in range(5)
-        ]
-        kind, place, start, end, old_end = columns
-        return Batch(kind, start, end, old_end, self.payloads.rows_at(place, payload))
-
-    def _keep(self, payload: pa.RecordBatch, users: NDArray[np.int32]) -> None:
-        self.payloads.adopt(payload, self.nodes.place, users[self.nodes.cells[users, STATE] != 0])
-        if self.payloads.crowded(self.nodes.used):
-            self.payloads.compact(self.nodes.place, self.nodes.all())

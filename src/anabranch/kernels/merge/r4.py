@@ -1,12 +1,12 @@
 """Logical merge without restrictions: any order, revisions, true repeats (LM IV-E, corrected), lossy inputs.
 
 A node has a ledger of ends for each input and for the output. While a complete input has joined, the furthest
-decides at its stables what is there and what is not, as in R3. While none has, lossy inputs decide by what they
-have shown. `oracle/indexed_merge.py` gives the same elements by scans.
+decides at its stables what is there and what is not, as in R3. While none has, lossy inputs decide by what
+they have shown. `oracle/indexed_merge.py` gives the same elements by scans.
 
-Memory: a node per payload and start that is not final yet, or that a slower input has yet to pass, and an entry
-per end that the output has, an input shows, or that is evidence; its payload once. Cost: logarithmic in the
-nodes per event and per node that a stable changes; in a node, the square of the ends that differ at once.
+Memory: a node per payload and start that is not final yet, or that a slower input has yet to pass, and an
+entry per end that the output has, an input shows, or that is evidence; its payload once. Cost: logarithmic in
+the nodes, per event and per node that a stable changes; in a node, the square of the ends that differ.
 """
 
 from dataclasses import dataclass, field
@@ -35,6 +35,8 @@ from anabranch.kernels.merge.ledgers import (
     entry_with,
     fold,
     hear,
+    link_entries,
+    list_entries,
     node_width,
     prune,
     shown,
@@ -43,6 +45,7 @@ from anabranch.kernels.merge.ledgers import (
     want_what_is_shown,
     want_what_stands,
 )
+from anabranch.kernels.merge.matrix import columns_of, matrix_of
 from anabranch.kernels.merge.nodes import (
     ABSENT,
     HALF,
@@ -52,7 +55,6 @@ from anabranch.kernels.merge.nodes import (
     SKIPPED,
     START,
     STATE,
-    UNFROZEN,
     VISITED,
     Nodes,
     create,
@@ -66,7 +68,16 @@ from anabranch.kernels.merge.nodes import (
 )
 from anabranch.kernels.merge.reaction import EVERY, LEADER, QUORUM, WAIT, Reaction
 from anabranch.kernels.merge.reaction import FIRST as AT_ONCE
-from anabranch.kernels.merge.said import Notes, Said, note, say_adjust, say_insert, say_stable
+from anabranch.kernels.merge.said import (
+    Notes,
+    Said,
+    batch_of,
+    note,
+    noted,
+    say_adjust,
+    say_insert,
+    say_stable,
+)
 from anabranch.kernels.merge.sides import Sides
 from anabranch.model.application import ADJUST, STABLE
 from anabranch.model.batch import Batch, Kind
@@ -265,7 +276,7 @@ def _advance(
         if nodes.cells[node, STATE] == HALF:
             count = _visit(nodes, ledgers, node, time, first, stable, sides, evidence, count)
     for i in range(len(sides.attached)):
-        if first != NOBODY and i != first:
+        if first not in (NOBODY, i):
             continue
         heap = shorter(nodes, i)
         while heap.size[0] and heap.key[0] < time:
@@ -312,7 +323,7 @@ def _compare(nodes: Nodes, ledgers: Ledgers, node: int, sides: Sides, notes: Not
         if not sides.complete[i] and missed > 0 and extra == ABSENT:
             sides.holes[i] += missed
             creator = nodes.cells[node, CREATOR]
-            if creator != NOBODY and creator != i:
+            if creator not in (NOBODY, i):
                 sides.filled[creator] += missed
         else:
             note(notes, sides, i, nodes.cells[node, PLACE], nodes.cells[node, START], extra, lacking)
@@ -439,8 +450,8 @@ def merge(
     """Let input i say elements from ``row`` on, as long as there is room for what may come of them.
 
     ``elements`` are the columns kind, start, end, old_end and identity; the payload of row r stands at
-    ``place + r``. Returns where it stopped and why, the stable, how many nodes were created, and how many rows
-    of a lossy input were late.
+    ``place + r``. Returns where it stopped and why, the stable, how many nodes were created, and how many
+    rows of a lossy input were late.
     """
     kind, start, end, old_end, identity = elements
     births, tardy = 0, 0
@@ -509,6 +520,14 @@ def merge(
     return row, DONE, stable, births, tardy
 
 
+@compiled
+def _open_all(nodes: Nodes, ledgers: Ledgers, stable: int, inputs: int) -> None:
+    """Put the half-frozen nodes into the heaps."""
+    for node in range(len(nodes.cells)):
+        if nodes.cells[node, STATE] == HALF:
+            _keep_open(nodes, ledgers, node, stable, inputs)
+
+
 @dataclass(slots=True)
 class R4:
     """State: the nodes, their ledgers and payloads. The inputs are the caller's."""
@@ -526,6 +545,8 @@ class R4:
     """The most rows that a stable may say."""
     payloads: PayloadStore = field(default_factory=PayloadStore, repr=False)
     notes: Notes = field(default_factory=lambda: Notes.of_capacity(64), repr=False)
+    noted: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    """The payloads of the notes."""
     late: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
     """Rows of the last push that came too late."""
 
@@ -561,19 +582,57 @@ class R4:
         creator[creator == i] = NOBODY
         self.nodes.shorter_size[i] = 0
 
+    def dump(self) -> tuple[dict[str, Any], list[pa.RecordBatch]]:
+        """All there is to know but the inputs: how far it is, nodes, ledgers, payloads."""
+        rows, stamps = self.nodes.in_order()
+        cells = self.nodes.cells[rows]
+        entries = np.empty((self.ledgers.used, self.ledgers.cells.shape[1]), np.int64)
+        list_entries(self.nodes, self.ledgers, rows, entries)
+        state = {
+            "stable": self.stable,
+            "evidence": self.evidence,
+            "weight": int(self.weight[0]),
+            "unchecked": int(self.nodes.queue[SKIPPED]),
+        }
+        tables = columns_of(cells), columns_of(stamps[:, None]), columns_of(entries)
+        return state, [*tables, self.payloads.at(cells[:, PLACE])]
+
+    @classmethod
+    def load(
+        cls,
+        sides: Sides,
+        policy: OutputPolicy,
+        pace: Pace,
+        remember: int,
+        state: Any,
+        batches: list[pa.RecordBatch],
+    ) -> "R4":
+        """What was dumped, with the inputs it had then."""
+        nodes, stamps, entries, payload = batches
+        cells = matrix_of(nodes)
+        cells[:, PLACE] = np.arange(len(cells))
+        loaded = cls(sides, policy, pace, state["evidence"], remember, state["stable"])
+        loaded.weight[0] = state["weight"]
+        loaded.nodes = Nodes.restored(cells, matrix_of(stamps)[:, 0], sides.capacity)
+        loaded.nodes.queue[SKIPPED] = state["unchecked"]
+        loaded.ledgers = loaded.ledgers.with_room(entries.num_rows)
+        link_entries(loaded.nodes, loaded.ledgers, matrix_of(entries))
+        loaded.payloads.add(loaded.payloads.admit(payload))
+        _open_all(loaded.nodes, loaded.ledgers, loaded.stable, sides.capacity)
+        return loaded
+
     def settle(self) -> Batch:
         """Let inputs join and lead after some came or went."""
-        nobody = Batch.of([])
-        return self._say(NOBODY, nobody, nobody.identities)
+        return self._say(NOBODY, Batch.of([]))
 
-    def push(self, i: int, batch: Batch, identities: NDArray[np.uint64] | None = None) -> Batch:
-        """What comes out when an input says valid elements; their payloads may be told apart by other words."""
+    def push(self, i: int, batch: Batch) -> Batch:
+        """What comes out when an input says valid elements."""
         self.sides.idle[i] = False
-        return self._say(i, batch, batch.identities if identities is None else identities)
+        return self._say(i, batch)
 
-    def _say(self, i: int, batch: Batch, identities: NDArray[np.uint64]) -> Batch:
+    def _say(self, i: int, batch: Batch) -> Batch:
         payload = self.payloads.admit(batch.payload)
-        elements = batch.kind, batch.start, batch.end, batch.old_end, identities
+        elements = batch.kind, batch.start, batch.end, batch.old_end, batch.identities
         data = int(np.count_nonzero(batch.kind != Kind.STABLE))
         reaction = Reaction.of(self.policy, int(self.sides.attached.sum()))
         pace = PACES[self.pace]
@@ -619,16 +678,7 @@ class R4:
                 tardy.append(late[:count])
             parts.append(said)
         self.late = np.concatenate([*tardy, np.empty(0, np.int64)])
-        output = self._batch(parts, payload)
-        self._keep(payload, np.concatenate([*born, np.empty(0, np.int32)]))
+        output = batch_of(parts, self.payloads, payload)
+        self.noted = noted(self.notes, self.payloads, payload)
+        self.nodes.keep(self.payloads, payload, np.concatenate([*born, np.empty(0, np.int32)]))
         return output
-
-    def _batch(self, parts: list[Said], payload: pa.RecordBatch) -> Batch:
-        columns = [np.concatenate([part[column][: part.rows[0]] for part in parts]) for column in range(5)]
-        kind, place, start, end, old_end = columns
-        return Batch(kind, start, end, old_end, self.payloads.rows_at(place, payload))
-
-    def _keep(self, payload: pa.RecordBatch, users: NDArray[np.int32]) -> None:
-        self.payloads.adopt(payload, self.nodes.place, users[self.nodes.cells[users, STATE] != 0])
-        if self.payloads.crowded(self.nodes.used):
-            self.payloads.compact(self.nodes.place, self.nodes.all())

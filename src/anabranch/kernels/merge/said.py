@@ -3,11 +3,14 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.kernels.merge.sides import Sides
 from anabranch.model.application import ADJUST, INSERT, STABLE
+from anabranch.model.batch import Batch
 from anabranch.model.compiled import inlined
+from anabranch.model.payloads import PayloadStore
 from anabranch.model.slots import NOBODY
 
 
@@ -32,6 +35,24 @@ class Said(NamedTuple):
             np.empty(capacity, np.int64),
             np.zeros(1, np.int64),
         )
+
+
+def batch_of(parts: list[Said], payloads: PayloadStore, payload: pa.RecordBatch) -> Batch:
+    """What was said, with payloads from a store or from rows that are not yet in it."""
+    said = parts[0] if len(parts) == 1 else _joined(parts)
+    rows = int(said.rows[0])
+    columns = said.kind[:rows], said.start[:rows], said.end[:rows], said.old_end[:rows]
+    return Batch(*columns, payloads.rows_at(said.place[:rows], payload))
+
+
+def _joined(parts: list[Said]) -> Said:
+    joined = Said.of_capacity(sum(int(part.rows[0]) for part in parts))
+    for part in parts:
+        begin, end = joined.rows[0], joined.rows[0] + part.rows[0]
+        for column in range(len(joined) - 1):
+            joined[column][begin:end] = part[column][: part.rows[0]]
+        joined.rows[0] = end
+    return joined
 
 
 @inlined
@@ -64,7 +85,7 @@ def say_stable(said: Said, time: int) -> None:
 
 
 class Notes(NamedTuple):
-    """Disagreements: input, place of the payload, start, the end it shows, the end in the output; how many."""
+    """Disagreements: input, place of the payload, start, the end shown, the end in the output; how many."""
 
     row: NDArray[np.int64]
     rows: NDArray[np.int64]
@@ -73,6 +94,14 @@ class Notes(NamedTuple):
     def of_capacity(cls, capacity: int) -> "Notes":
         """No notes, with room for this many."""
         return cls(np.empty((capacity, 5), np.int64), np.zeros(1, np.int64))
+
+
+def noted(notes: Notes, payloads: PayloadStore, payload: pa.RecordBatch) -> list[dict[str, Any]]:
+    """The payloads of the notes, in a store or in rows that are not yet in it."""
+    if not notes.rows[0]:
+        return []
+    rows: list[dict[str, Any]] = payloads.rows_at(notes.row[: notes.rows[0], 1], payload).to_pylist()
+    return rows or [{}] * int(notes.rows[0])
 
 
 @inlined

@@ -17,7 +17,7 @@ class Sides(NamedTuple):
 
     attached: NDArray[np.bool_]
     joined: NDArray[np.bool_]
-    """It may drive the stable: the output has reached its guarantee (LM V-B), or it is lossy and caught up."""
+    """It may drive the stable: its guarantee is reached (LM V-B), or it is lossy and has caught up."""
     complete: NDArray[np.bool_]
     """Its stable vouches for what is absent too."""
     idle: NDArray[np.bool_]
@@ -53,6 +53,14 @@ class Sides(NamedTuple):
             filled,
         )
 
+    @classmethod
+    def restored(cls, columns: list[list[int]]) -> "Sides":
+        """The inputs whose columns were written out as numbers."""
+        sides = cls.of_capacity(len(columns[0]))
+        for column, values in zip(sides, columns, strict=True):
+            column[:] = values
+        return sides
+
     @property
     def capacity(self) -> int:
         """How many fit."""
@@ -62,6 +70,10 @@ class Sides(NamedTuple):
         """A number that is nobody's, if there is one."""
         empty = np.flatnonzero(~self.attached)
         return int(empty[0]) if len(empty) else None
+
+    def copied(self) -> "Sides":
+        """The same inputs, to be changed apart."""
+        return Sides.restored([column.tolist() for column in self])
 
     def doubled(self) -> "Sides":
         """The same inputs, with room for twice as many."""

@@ -1,0 +1,725 @@
+"""Logical merge by itself: inputs come and go, elements go in, one stream comes out.
+
+`Merger` gives names to the numbers of a kernel, picks the kernel from what the inputs declare, and answers
+for every element: it is used, left out with a reason, or refused with an error. See `docs/merge.md`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from anabranch.kernels.cleanse import Cleanse
+from anabranch.kernels.merge.broken import Broken
+from anabranch.kernels.merge.choice import ORDERED, Choice, Side, choose
+from anabranch.kernels.merge.moving import known_to, tell
+from anabranch.kernels.merge.nodes import ABSENT, LENGTH, SKIPPED
+from anabranch.kernels.merge.ordered import Ordered
+from anabranch.kernels.merge.r3 import R3
+from anabranch.kernels.merge.r4 import R4
+from anabranch.kernels.merge.sides import Sides
+from anabranch.kernels.merge.state_bytes import from_bytes, to_bytes
+from anabranch.kernels.merge.status import Disagreement, InputStatus, Status, lag_of
+from anabranch.kernels.merge.trail import Trail
+from anabranch.model.application import BROKEN, VALID, check_times
+from anabranch.model.batch import Batch, Kind, concat
+from anabranch.model.elements import Adjust, Attach, Detach, Element, Insert, Stable
+from anabranch.model.output_policy import POLICIES, FinalOnly, FirstThenFinal, OutputPolicy, Pace, Quorum
+from anabranch.model.properties import Case, Fact, Properties
+from anabranch.model.relation import as_batch
+from anabranch.model.rows import rows_of
+from anabranch.model.schema import conformed, unified
+from anabranch.model.time import BEGINNING, FOREVER, checked_tick, tick_text
+from anabranch.model.validity import Drop, InvalidElementError, Policy, Raise, Rule, Violation
+
+EXAMPLES = 100
+"""Disagreements that are kept in full."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generalise:
+    """Where an input breaks a property, go on in the next case that does not need it, with nothing lost.
+
+    R0, R1 and R2 then keep, instead of a few counts, every event that is not final.
+    """
+
+
+OnBroken: TypeAlias = Raise | Drop | Generalise | Policy
+
+
+class BrokenPropertyError(InvalidElementError):
+    """An input broke a property that was declared for it.
+
+    The element was left out; all others were merged, and ``output`` is what came of them.
+    """
+
+    output: Any = None
+
+
+@dataclass(slots=True)
+class Tally:
+    """What is counted for an input over all its attaches."""
+
+    elements: int = 0
+    led: int = 0
+    refused: int = 0
+    disagreements: int = 0
+    holes: int = 0
+    filled: int = 0
+    late: int = 0
+
+
+@dataclass(slots=True)
+class Input:
+    """State of one attached input: its number, what was declared, and the greatest stable it has said."""
+
+    number: int
+    declared: Side
+    said: int = BEGINNING
+
+
+class Merger:
+    """Several physical streams that mean the same, merged into one.
+
+    >>> from anabranch import Insert, Merger, Stable
+    >>> merger = Merger()
+    >>> for name in ("east", "west"):
+    ...     _ = merger.attach(name)
+    >>> merger.push("east", [Insert({"room": "A"}, 6, 20)])
+    [Insert(payload={'room': 'A'}, start=6, end=20)]
+    >>> merger.push("west", [Insert({"room": "A"}, 6, 25), Stable(22)])
+    [Adjust(payload={'room': 'A'}, start=6, old_end=20, end=25), Stable(time=22)]
+    """
+
+    def __init__(
+        self,
+        case: Case | str | None = None,
+        policy: OutputPolicy | None = None,
+        *,
+        pace: Pace = Pace.SLOWEST,
+        identity: Sequence[str] | None = None,
+        on_invalid: Policy | None = None,
+        on_broken: OnBroken | None = None,
+        on_late: Policy | None = None,
+        remember: int = 16_384,
+    ) -> None:
+        """``case`` is forced if given, else picked from the properties of the inputs.
+
+        ``identity`` names the payload columns that tell events apart (all, if None); the others are carried
+        along from the copy that is output. ``pace`` is whose stable lossy inputs follow. ``on_invalid``,
+        ``on_broken`` and ``on_late`` say what is done with elements that break a rule of validity (default:
+        raise), a declared property (raise), or come too late from a lossy input (drop and count).
+        ``remember`` is how many final events are kept to be compared with slower inputs.
+        """
+        self.forced = Case[case] if isinstance(case, str) else case
+        self.policy = policy or FirstThenFinal()
+        self.pace = pace
+        self.identity = None if identity is None else tuple(identity)
+        self.on_invalid: Policy = on_invalid or Raise()
+        self.on_broken: OnBroken = on_broken or Raise()
+        self.on_late: Policy = on_late or Drop()
+        self.remember = remember
+        self.schema: pa.Schema = pa.schema([])
+        self.sides = Sides.of_capacity(4)
+        self.inputs: dict[str, Input] = {}
+        self.declared: dict[str, Side] = {}
+        self.tallies: dict[str, Tally] = {}
+        self.attaches = 0
+        self.kernel: Ordered | R3 | R4 | None = None
+        self.choice: Choice | None = None
+        self.moves: list[str] = []
+        self.trail: Trail | None = None
+        self.cleanse: Cleanse | None = None
+        self.counts = np.zeros(3, np.int64)
+        self.disagreements: list[Disagreement] = []
+        self._owed: Violation | None = None
+
+    @property
+    def frontier(self) -> int:
+        """The stable of the output."""
+        if self.cleanse is not None:
+            return self.cleanse.stable
+        return BEGINNING if self.kernel is None else self.kernel.stable
+
+    def attach(
+        self,
+        name: str,
+        guarantee: int | None = None,
+        properties: Properties | Iterable[Fact] | None = None,
+        *,
+        complete: bool = True,
+    ) -> Batch:
+        """An input joins; what comes out.
+
+        ``guarantee``: it shows every event that ends at or after this time, and leads from the moment the
+        output has reached it. None: it shows everything. ``properties``: what it promises (nothing, if None).
+        ``complete=False``: it may have lost rows, so its silence is no evidence that an event is not there.
+        """
+        if name in self.inputs:
+            error = ValueError(f"an input is attached once until it is detached, {name!r} is attached")
+            error.add_note("Detach it first; after a restart it begins anew under the same name.")
+            raise error
+        if not complete and guarantee is not None:
+            error = ValueError(f"a lossy input guarantees nothing, {name!r} has a guarantee of {guarantee}")
+            error.add_note("Leave the guarantee out, or attach it as complete.")
+            raise error
+        facts = (
+            properties
+            if properties is None or isinstance(properties, Properties)
+            else Properties.of(*properties)
+        )
+        side = Side(facts, complete)
+        output = self._generalised_for(name, side)
+        time = BEGINNING if guarantee is None else checked_tick(guarantee, "a guarantee")
+        number = self._free_number()
+        self.attaches += 1
+        self.sides.attach(number, time, self.attaches, complete=complete, stable=self._reached())
+        self.inputs[name] = Input(number, side)
+        self.declared[name] = side
+        self.tallies.setdefault(name, Tally())
+        if isinstance(self.kernel, R4) and not complete:
+            self.kernel.evidence = True
+        return concat([output, self._settled(name)]) if len(output) else self._settled(name)
+
+    def detach(self, name: str) -> Batch:
+        """An input leaves, at any moment; what comes out.
+
+        What it alone supported stays until others decide.
+        """
+        number = self._attached(name).number
+        self._count_conduct(name)
+        if self.kernel is not None:
+            self.kernel.forget(number)
+        if self.trail is not None:
+            self.trail.forget(number)
+        self.sides.attached[number] = False
+        del self.inputs[name]
+        return self._settled(None)
+
+    def idle(self, name: str) -> Batch:
+        """Nobody waits for an input until it speaks again and has caught up; what comes out."""
+        number = self._attached(name).number
+        self.sides.idle[number] = True
+        if not self.sides.complete[number]:
+            self.sides.joined[number] = False
+        return self._settled(None)
+
+    def force_join(self, name: str) -> Batch:
+        """An input may lead before the output has reached its guarantee; what comes out.
+
+        The way out where all others have left: events that end before its guarantee, and that it does not
+        show, are lost.
+        """
+        self.sides.joined[self._attached(name).number] = True
+        return self._settled(name)
+
+    def push(self, name: str, elements: Any) -> Any:
+        """What comes out when an input says elements, in the form they came in.
+
+        Elements (one or many) give a list of elements, a `Batch` gives a batch, an Arrow table or record
+        batch gives the same.
+        """
+        output = self._pushed(name, as_batch(elements))
+        return _like(elements, output)
+
+    def play(self, recording: Batch) -> Batch:
+        """What comes out of a recording of several inputs; they are attached and detached as it says.
+
+        An input that is not attached explicitly is attached, as complete, by its first element.
+        """
+        if recording.input is None:
+            raise ValueError("a recording says which input said each element, this one is of a single stream")
+        turns = np.flatnonzero(
+            (np.diff(recording.input, prepend=-1) != 0)
+            | (recording.kind >= Kind.ATTACH)
+            | (np.roll(recording.kind, 1) >= Kind.ATTACH)
+        )
+        parts = [recording[:0].untagged()]
+        for begin, end in zip(turns.tolist(), [*turns[1:].tolist(), len(recording)], strict=True):
+            name = recording.inputs[recording.input[begin]]
+            match recording.element(begin) if recording.kind[begin] >= Kind.ATTACH else None:
+                case Attach(guarantee):
+                    parts.append(self.attach(name, None if guarantee == BEGINNING else guarantee))
+                case Detach():
+                    parts.append(self.detach(name))
+                case _:
+                    parts += [] if name in self.inputs else [self.attach(name)]
+                    parts.append(self._pushed(name, recording[begin:end].untagged()))
+        return concat([part for part in parts if len(part)] or parts[:1])
+
+    def explain(self) -> str:
+        """Which case merges the inputs and why, under which policy, and what tells events apart."""
+        choice = self.choice or choose(self._declared(), self.policy, self.forced)
+        by = "all payload columns" if self.identity is None else ", ".join(self.identity)
+        lines = [
+            choice.reason,
+            f"policy {self.policy}: {_first_line(self.policy)}",
+            f"events are told apart by {by}",
+        ]
+        for name, side in self._declared().items():
+            kind = "complete" if side.complete else "lossy"
+            lines.append(f"{name}: {kind}, declared {side.properties or Properties()}")
+        if any(not side.complete for side in self._declared().values()):
+            lines.append(
+                f"lossy inputs: the stable follows the {self.pace.value} while no complete one has joined"
+            )
+        return "\n".join(lines + self.moves)
+
+    def status(self) -> Status:
+        """What the merge is doing."""
+        choice = self.choice or choose(self._declared(), self.policy, self.forced)
+        for name in self.inputs:
+            self._count_conduct(name)
+        queue = (
+            (0, 0, 0) if self.kernel is None or isinstance(self.kernel, Ordered) else self.kernel.nodes.queue
+        )
+        held = [one for one in (self.kernel, self.cleanse, self.trail) if one is not None]
+        inserts, adjusts, stables = self.counts.tolist()
+        return Status(
+            case=choice.case.name,
+            reason=choice.reason,
+            policy=str(self.policy),
+            frontier=self.frontier,
+            inputs=self._inputs(),
+            live=sum(one.live for one in (self.kernel, self.cleanse) if one is not None),
+            remembered=int(queue[LENGTH]),
+            unchecked=int(queue[SKIPPED]),
+            bytes=sum(one.nbytes for one in held),
+            inserts=inserts,
+            adjusts=adjusts,
+            stables=stables,
+            disagreements=tuple(self.disagreements),
+            moves=tuple(self.moves),
+            stuck=self._stuck(),
+        )
+
+    def dump(self) -> bytes:
+        """The state as bytes, from which `load` goes on as if nothing had happened."""
+        for name in self.inputs:
+            self._count_conduct(name)
+        values: dict[str, Any] = {
+            "forced": self.forced and self.forced.name,
+            "policy": {"name": self.policy.name, "lag": self.policy.lag}
+            | ({"fraction": self.policy.fraction} if isinstance(self.policy, Quorum) else {}),
+            "pace": self.pace.value,
+            "identity": self.identity,
+            "remember": self.remember,
+            "attaches": self.attaches,
+            "sides": [column.astype(np.int64).tolist() for column in self.sides],
+            "inputs": {name: [one.number, one.said] for name, one in self.inputs.items()},
+            "declared": {name: _side_values(side) for name, side in self.declared.items()},
+            "tallies": {
+                name: [getattr(tally, field) for field in Tally.__slots__]
+                for name, tally in self.tallies.items()
+            },
+            "choice": self.choice and [self.choice.case.name, self.choice.reason],
+            "moves": self.moves,
+            "counts": self.counts.tolist(),
+            "disagreements": [[d.input, d.start, d.shown, d.given, d.since] for d in self.disagreements],
+        }
+        batches = [
+            rows_of([d.payload for d in self.disagreements]),
+            pa.RecordBatch.from_pylist([], self.schema),
+        ]
+        for name, part in (("kernel", self.kernel), ("cleanse", self.cleanse), ("trail", self.trail)):
+            values[name], more = (None, []) if part is None else part.dump()
+            values[f"{name} batches"] = len(more)
+            batches += more
+        values["kernel case"] = None if self.kernel is None else _case_of(self.kernel)
+        return to_bytes(values, batches)
+
+    @classmethod
+    def load(
+        cls,
+        data: bytes,
+        *,
+        on_invalid: Policy | None = None,
+        on_broken: OnBroken | None = None,
+        on_late: Policy | None = None,
+    ) -> "Merger":
+        """The merge that was dumped; what is done with elements that break rules is said anew."""
+        values, (examples, schema, *batches) = from_bytes(data)
+        policy = dict(values["policy"])
+        merger = cls(
+            values["forced"],
+            POLICIES[policy.pop("name")](**policy),
+            pace=Pace(values["pace"]),
+            identity=values["identity"],
+            on_invalid=on_invalid,
+            on_broken=on_broken,
+            on_late=on_late,
+            remember=values["remember"],
+        )
+        merger.schema = schema.schema
+        merger.attaches = values["attaches"]
+        merger.sides = Sides.restored(values["sides"])
+        merger.declared = {name: _side_of(side) for name, side in values["declared"].items()}
+        merger.inputs = {
+            name: Input(number, merger.declared[name], said)
+            for name, (number, said) in values["inputs"].items()
+        }
+        merger.tallies = {name: Tally(*counts) for name, counts in values["tallies"].items()}
+        if values["choice"]:
+            case, reason = values["choice"]
+            merger.choice = Choice(Case[case], reason)
+        merger.moves = values["moves"]
+        merger.counts[:] = values["counts"]
+        for row, (name, start, shown, given, since) in enumerate(values["disagreements"]):
+            payload = {k: v for k, v in examples.slice(row, 1).to_pylist()[0].items() if v is not None}
+            merger.disagreements.append(Disagreement(name, payload, start, shown, given, since))
+        merger._load_parts(values, batches)
+        return merger
+
+    def _load_parts(self, values: dict[str, Any], batches: list[pa.RecordBatch]) -> None:
+        parts = {}
+        for name in ("kernel", "cleanse", "trail"):
+            parts[name], batches = batches[: values[f"{name} batches"]], batches[values[f"{name} batches"] :]
+        match values["kernel case"]:
+            case None:
+                pass
+            case "R3":
+                self.kernel = R3.load(
+                    self.sides, self.policy, self.remember, values["kernel"], parts["kernel"]
+                )
+            case "R4":
+                self.kernel = R4.load(
+                    self.sides, self.policy, self.pace, self.remember, values["kernel"], parts["kernel"]
+                )
+            case _:
+                self.kernel = Ordered.load(self.sides, values["kernel"], parts["kernel"])
+        if values["cleanse"] is not None:
+            self.cleanse = Cleanse.load(values["cleanse"], parts["cleanse"])
+        if values["trail"] is not None:
+            self.trail = Trail.load(values["trail"], parts["trail"])
+
+    def _attached(self, name: str) -> Input:
+        if name not in self.inputs:
+            error = KeyError(f"no input {name!r} is attached")
+            error.add_note(f"Attached are: {', '.join(map(repr, self.inputs)) or 'none'}.")
+            raise error
+        return self.inputs[name]
+
+    def _declared(self) -> dict[str, Side]:
+        return {name: one.declared for name, one in self.inputs.items()}
+
+    def _reached(self) -> int:
+        return BEGINNING if self.kernel is None else self.kernel.stable
+
+    def _free_number(self) -> int:
+        number = self.sides.free()
+        if number is None:
+            self.sides = self.sides.doubled()
+            if self.kernel is not None:
+                self.kernel.widen(self.sides)
+            number = self.sides.free()
+        assert number is not None, "there is room after doubling"
+        return number
+
+    def _running(self) -> Ordered | R3 | R4:
+        """The kernel, which is made when it is first needed: by then inputs have said what they promise."""
+        if self.kernel is None:
+            self.choice = choose(self._declared(), self.policy, self.forced)
+            self.kernel = self._made(self.choice.case)
+            if isinstance(self.policy, FinalOnly) and self.choice.case not in ORDERED:
+                self.cleanse = Cleanse(ordered=False)
+            if isinstance(self.on_broken, Generalise) and self.choice.case in ORDERED:
+                self.trail = Trail()
+        return self.kernel
+
+    def _made(self, case: Case) -> Ordered | R3 | R4:
+        if case in ORDERED:
+            return Ordered(case, self.sides)
+        if case is Case.R3:
+            return R3(self.sides, self.policy, self.remember)
+        lossy = any(not side.complete for side in self.declared.values())
+        return R4(self.sides, self.policy, self.pace, lossy, self.remember)
+
+    def _settled(self, name: str | None) -> Batch:
+        """What comes out after inputs came, left or were made to join."""
+        if self.kernel is None:
+            return Batch.of([])
+        try:
+            output = self._kept(self.kernel.settle())
+        except Broken as broken:
+            output = concat([self._kept(broken.output), self._fed(self._mended(broken))])
+        return self._out(name, output)
+
+    def _pushed(self, name: str, batch: Batch) -> Batch:
+        one = self._attached(name)
+        if batch.input is not None or (batch.kind > Kind.STABLE).any():
+            error = ValueError(
+                "an input says inserts, adjusts and stables, this batch records several inputs"
+            )
+            error.add_note("Give it to Merger.play().")
+            raise error
+        schema = unified(self.schema, batch.payload.schema)
+        batch = self._valid(name, one, batch)
+        if batch.payload.schema != schema:
+            batch = replace(batch, payload=conformed(batch.payload, schema))
+        self.schema = schema
+        self.tallies[name].elements += len(batch)
+        self._running()
+        output = self._out(name, self._fed([(one.number, self._lagging(batch).told_apart_by(self.identity))]))
+        if self._owed is not None:
+            owed, self._owed = self._owed, None
+            broken = BrokenPropertyError(owed)
+            broken.output = output
+            raise broken
+        return output
+
+    def _valid(self, name: str, one: Input, batch: Batch) -> Batch:
+        """The elements that break no rule by their times; the policy hears of the others first."""
+        rules = np.full(len(batch), VALID, np.int8)
+        said = check_times(batch.kind, batch.start, batch.end, batch.old_end, one.said, rules)
+        first = self.tallies[name].elements + self.tallies[name].refused + 1
+        invalid = np.flatnonzero(rules != VALID)
+        for row in invalid.tolist():
+            stables = batch.start[:row][batch.kind[:row] == Kind.STABLE]
+            frontier = max(one.said, int(stables.max(initial=BEGINNING)))
+            self.on_invalid(Violation(BROKEN[rules[row]], first + row, batch.element(row), frontier, name))
+        one.said = said
+        self.tallies[name].refused += len(invalid)
+        return batch.take(rules == VALID) if len(invalid) else batch
+
+    def _lagging(self, batch: Batch) -> Batch:
+        if not self.policy.lag:
+            return batch
+        stables = (batch.kind == Kind.STABLE) & (batch.start != FOREVER)
+        least = np.maximum(batch.start, BEGINNING + self.policy.lag)
+        return replace(batch, start=np.where(stables, least - self.policy.lag, batch.start))
+
+    def _fed(self, pending: list[tuple[int, Batch]]) -> Batch:
+        """What the kernel says to what numbers say, whichever kernel it is by then."""
+        parts = []
+        while pending:
+            (number, batch), *pending = pending
+            kernel = self._running()
+            try:
+                output = kernel.push(number, batch)
+                if self.trail is not None:
+                    self.trail.hear(number, batch)
+                parts.append(self._kept(output))
+                self._tell_late(number, batch)
+            except Broken as broken:
+                if self.trail is not None:
+                    left = sum(len(part) for i, part in broken.pending if i == number)
+                    self.trail.hear(number, batch[: len(batch) - left])
+                parts.append(self._kept(broken.output))
+                pending = self._mended(broken) + pending
+        return concat(parts)
+
+    def _kept(self, output: Batch) -> Batch:
+        """Output of the kernel, with what it leaves behind noted."""
+        kernel = self.kernel
+        if self.trail is not None and isinstance(kernel, Ordered):
+            self.trail.say(output, kernel.stable)
+        if kernel is not None and not isinstance(kernel, Ordered) and kernel.notes.rows[0]:
+            self._note_disagreements(kernel)
+        return replace(output)
+
+    def _out(self, name: str | None, output: Batch) -> Batch:
+        """What the policy lets out of what the kernel says, counted."""
+        if self.cleanse is not None:
+            output = self.cleanse.push(output)
+        self.counts += np.bincount(output.kind, minlength=3)[:3]
+        if name is not None:
+            self.tallies[name].led += len(output)
+        return output
+
+    def _mended(self, broken: Broken) -> list[tuple[int, Batch]]:
+        """What is still to be said after a promise was broken: everything, or all but what broke it."""
+        (number, part), *others = broken.pending
+        name = next(name for name, one in self.inputs.items() if one.number == number)
+        tally = self.tallies[name]
+        position = tally.elements + tally.refused - len(part) + 1
+        detail = (
+            f"{name} was declared {broken.fact} ({broken.fact.value}), and this is not: {part.element(0)}"
+        )
+        violation = Violation(Rule.BROKEN_PROPERTY, position, _element(part), self._reached(), name, detail)
+        if isinstance(self.on_broken, Generalise):
+            queued = self._generalise(
+                name, broken.fact, f"{name} is not {broken.fact}, by its element {position}"
+            )
+            return queued + broken.pending
+        if isinstance(self.on_broken, Raise):
+            self._owed = self._owed or violation
+        else:
+            self.on_broken(violation)
+        tally.elements -= 1
+        tally.refused += 1
+        return [(number, part[1:]), *others]
+
+    def _generalised_for(self, name: str, side: Side) -> Batch:
+        """Make room for an input that promises less than the case needs."""
+        if self.kernel is None:
+            return Batch.of([])
+        wanted = choose(self._declared() | {name: side}, self.policy, self.forced)
+        if list(Case).index(wanted.case) <= list(Case).index(Case[_case_of(self.kernel)]):
+            return Batch.of([])
+        if isinstance(self.kernel, Ordered) and self.trail is None:
+            error = ValueError(f"{_case_of(self.kernel)} is running, and {name!r} needs {wanted.reason}")
+            error.add_note(
+                "Attach it before the first push, or let the merge generalise (on_broken=Generalise())."
+            )
+            raise error
+        self.declared[name] = side
+        return self._fed(self._move(wanted, f"{name} was attached"))
+
+    def _generalise(self, name: str, fact: Fact, why: str) -> list[tuple[int, Batch]]:
+        """Go on without a fact; what is queued and still to be said."""
+        assert self.kernel is not None
+        running = Case[_case_of(self.kernel)]
+        one = self.inputs[name]
+        declared = one.declared.properties or (self.forced or running).value
+        one.declared = self.declared[name] = replace(one.declared, properties=declared.without(fact))
+        inputs = {
+            n: replace(s, properties=s.properties or running.value) for n, s in self._declared().items()
+        }
+        wanted = choose(inputs, self.policy)
+        cases = list(Case)
+        if cases.index(wanted.case) <= cases.index(running):
+            case = cases[cases.index(running) + 1]
+            wanted = Choice(case, f"{case.name}: the next more general case")
+        return self._move(wanted, why)
+
+    def _move(self, wanted: Choice, why: str) -> list[tuple[int, Batch]]:
+        old = self.kernel
+        assert old is not None
+        if self.sides.free() is None:
+            self.sides = self.sides.doubled()
+            old.widen(self.sides)
+        queued: list[tuple[int, Batch]] = []
+        if isinstance(old, Ordered):
+            assert self.trail is not None
+            given = self.trail.events(old.stable).told_apart_by(self.identity)
+            queued = [(i, concat(queue)) for i, queue in old.queues.items()]
+            joined = [one.number for one in self.inputs.values() if one.number not in old.queues]
+            shown = {i: self.trail.shown(i, given).told_apart_by(self.identity) for i in joined}
+        else:
+            assert isinstance(old, R3)
+            given, shown = known_to(old)
+        self.moves.append(f"{_case_of(old)} to {wanted.case.name} at {tick_text(old.stable)}: {why}")
+        self.choice = wanted
+        self.forced = None
+        self.kernel = self._made(wanted.case)
+        tell(self.kernel, self.sides, given, shown, old.stable)
+        if wanted.case not in ORDERED:
+            self.trail = None
+            if isinstance(self.policy, FinalOnly):
+                self.cleanse = self.cleanse or Cleanse(ordered=False)
+        return queued
+
+    def _tell_late(self, number: int, batch: Batch) -> None:
+        if not isinstance(self.kernel, R4) or not len(self.kernel.late):
+            return
+        name = next(name for name, one in self.inputs.items() if one.number == number)
+        first = self.tallies[name].elements + self.tallies[name].refused - len(batch) + 1
+        for row in self.kernel.late.tolist():
+            self.on_late(Violation(Rule.LATE, first + row, batch.element(row), self.kernel.stable, name))
+
+    def _note_disagreements(self, kernel: R3 | R4) -> None:
+        names = {one.number: name for name, one in self.inputs.items()}
+        rows = kernel.notes.row[: kernel.notes.rows[0]][: EXAMPLES - len(self.disagreements)]
+        kernel.notes.rows[0] = 0
+        payloads = kernel.noted
+        for (number, _, start, shown, given), payload in zip(rows.tolist(), payloads, strict=False):
+            self.disagreements.append(
+                Disagreement(
+                    names.get(number, "?"),
+                    {key: value for key, value in payload.items() if value is not None},
+                    start,
+                    None if shown == ABSENT else shown,
+                    None if given == ABSENT else given,
+                    kernel.stable,
+                )
+            )
+
+    def _count_conduct(self, name: str) -> None:
+        """Add what the kernel has counted for an input to its tally."""
+        number, tally = self.inputs[name].number, self.tallies[name]
+        for what in ("disagreements", "holes", "filled", "late"):
+            column = getattr(self.sides, what)
+            setattr(tally, what, getattr(tally, what) + int(column[number]))
+            column[number] = 0
+
+    def _inputs(self) -> Mapping[str, InputStatus]:
+        furthest = max((one.said for one in self.inputs.values()), default=BEGINNING)
+        total = max(int(self.counts.sum()), 1)
+        found = {}
+        for name, tally in self.tallies.items():
+            one = self.inputs.get(name)
+            number = one.number if one else 0
+            found[name] = InputStatus(
+                attached=one is not None,
+                complete=self.declared[name].complete,
+                joined=one is not None and bool(self.sides.joined[number]),
+                idle=one is not None and bool(self.sides.idle[number]),
+                guarantee=int(self.sides.guarantee[number]) if one else BEGINNING,
+                frontier=one.said if one else BEGINNING,
+                lag=lag_of(one.said, furthest) if one else None,
+                elements=tally.elements,
+                led=tally.led,
+                share=tally.led / total,
+                disagreements=tally.disagreements,
+                holes=tally.holes,
+                filled=tally.filled,
+                late=tally.late,
+                refused=tally.refused,
+            )
+        return found
+
+    def _stuck(self) -> str | None:
+        waiting = [name for name, one in self.inputs.items() if not self.sides.joined[one.number]]
+        if not waiting or len(waiting) < len(self.inputs):
+            return None
+        complete = [name for name in waiting if self.sides.complete[self.inputs[name].number]]
+        if not complete:
+            return None
+        first = min(complete, key=lambda name: self.sides.guarantee[self.inputs[name].number])
+        time = int(self.sides.guarantee[self.inputs[first].number])
+        return (
+            f"stuck: nobody who is attached shows the events before {tick_text(time)}, the guarantee of "
+            f"{first}; attach an input that does, or force_join({first!r}) and lose what it does not show"
+        )
+
+
+def _like(given: Any, output: Batch) -> Any:
+    """Output in the form of what was given."""
+    match given:
+        case Batch():
+            return output
+        case pa.RecordBatch():
+            return output.to_arrow()
+        case pa.Table() | pa.RecordBatchReader():
+            return pa.Table.from_batches([output.to_arrow()])
+        case Insert() | Adjust() | Stable():
+            return list(output.elements())
+        case _ if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
+            return pa.Table.from_batches([output.to_arrow()])
+        case _:
+            return list(output.elements())
+
+
+def _element(part: Batch) -> Element:
+    element = part.element(0)
+    assert not isinstance(element, Attach | Detach)
+    return element
+
+
+def _case_of(kernel: Ordered | R3 | R4) -> str:
+    return kernel.case.name if isinstance(kernel, Ordered) else type(kernel).__name__
+
+
+def _first_line(policy: OutputPolicy) -> str:
+    return (type(policy).__doc__ or "").split("\n")[0]
+
+
+def _side_values(side: Side) -> list[Any]:
+    return [None if side.properties is None else [fact.name for fact in side.properties], side.complete]
+
+
+def _side_of(values: list[Any]) -> Side:
+    facts, complete = values
+    return Side(None if facts is None else Properties.of(*(Fact[fact] for fact in facts)), complete)

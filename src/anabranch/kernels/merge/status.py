@@ -1,0 +1,140 @@
+"""What a merge is doing: who leads, who lags, who disagrees, and what is held."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from anabranch.model.elements import Payload
+from anabranch.model.time import BEGINNING, FOREVER, lifetime_text, tick_text
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """An input showed something else than the output about an event when both were final about it.
+
+    Ends are None where there is no event. ``since`` is the stable at which this was noticed.
+    """
+
+    input: str
+    payload: Payload
+    start: int
+    shown: int | None
+    given: int | None
+    since: int
+
+    def __str__(self) -> str:
+        shown, given = self._event(self.shown), self._event(self.given)
+        return f"{self.input} has {shown} where the output has {given} (noticed at {tick_text(self.since)})"
+
+    def _event(self, end: int | None) -> str:
+        if end is None:
+            return "none"
+        return f"{dict(self.payload)} {lifetime_text(self.start, end)}"
+
+
+@dataclass(frozen=True, slots=True)
+class InputStatus:
+    """One input, over all its attaches."""
+
+    attached: bool
+    complete: bool
+    joined: bool
+    """It may drive the stable of the output."""
+    idle: bool
+    guarantee: int
+    frontier: int
+    """The greatest stable it has said."""
+    lag: int | None
+    """How far its frontier is behind the furthest input's, in ticks; None where either is not a time."""
+    elements: int
+    led: int
+    """Elements of the output that it brought about."""
+    share: float
+    """Of all elements of the output."""
+    disagreements: int
+    holes: int
+    """Events of the output that it never showed though it is past them (lossy inputs)."""
+    filled: int
+    """Holes of others in which it was the first to show the event."""
+    late: int
+    refused: int
+    """Elements left out because they were invalid or broke a property."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A merge at one moment."""
+
+    case: str
+    reason: str
+    policy: str
+    frontier: int
+    inputs: Mapping[str, InputStatus]
+    live: int
+    """Events that can still change (in R4, payloads and starts that have such events)."""
+    remembered: int
+    """Events that are final and wait to be compared with slower inputs."""
+    unchecked: int
+    """Events that were forgotten before every input had passed them."""
+    bytes: int
+    inserts: int
+    adjusts: int
+    stables: int
+    disagreements: tuple[Disagreement, ...]
+    """The first ones, as examples; each input counts all of its own."""
+    moves: tuple[str, ...]
+    """Changes to a more general case, and why."""
+    stuck: str | None
+    """Why no input can drive the output any more, and the way out."""
+
+    @property
+    def chattiness(self) -> float:
+        """Adjusts per insert of the output."""
+        return self.adjusts / self.inserts if self.inserts else 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """The status as plain values."""
+        return asdict(self) | {"chattiness": self.chattiness}
+
+    def __str__(self) -> str:
+        head = (
+            f"{self.reason}\npolicy {self.policy}, stable until {tick_text(self.frontier)}\n"
+            f"out {self.inserts} inserts, {self.adjusts} adjusts, {self.stables} stables; "
+            f"{self.live} live events, {self.remembered} remembered, {self.bytes} bytes"
+        )
+        rows: list[tuple[str, ...]] = [
+            ("input", "stable", "lag", "elements", "led", "disagrees", "holes", "filled", "late", "")
+        ]
+        rows += [(name, *_row(one)) for name, one in self.inputs.items()]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        table = "\n".join(
+            "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows
+        )
+        tail = [str(one) for one in self.disagreements[:5]] + list(self.moves) + [self.stuck or ""]
+        return "\n".join([head, table, *(line for line in tail if line)])
+
+
+def _row(one: InputStatus) -> tuple[str, ...]:
+    words = [] if one.complete else ["lossy"]
+    if not one.attached:
+        words.append("left")
+    elif not one.joined:
+        words.append("idle" if one.idle else "not joined")
+    return (
+        tick_text(one.frontier),
+        "" if one.lag is None else str(one.lag),
+        str(one.elements),
+        f"{one.share:.0%}",
+        str(one.disagreements),
+        str(one.holes),
+        str(one.filled),
+        str(one.late),
+        ", ".join(words),
+    )
+
+
+def lag_of(frontier: int, furthest: int) -> int | None:
+    """How far one frontier is behind another, where both are times."""
+    if frontier == furthest:
+        return 0
+    return None if frontier == BEGINNING or furthest == FOREVER else furthest - frontier
