@@ -24,6 +24,7 @@ from anabranch.oracle.payload import payload_key
 from anabranch.oracle.relation import World
 from anabranch.testing.faults import detach, gap, interleave, late_join, restart
 from anabranch.testing.presentations import Habits, replicas
+from anabranch.testing.references import Shape
 
 
 class Subject(Protocol):
@@ -63,12 +64,19 @@ class Scenario:
     policy: OutputPolicy = field(default_factory=FirstThenFinal)
 
     @classmethod
-    def drawn(cls, random: Random, case: Case, fault: str, policy: OutputPolicy | None = None) -> "Scenario":
+    def drawn(
+        cls,
+        random: Random,
+        case: Case,
+        fault: str,
+        policy: OutputPolicy | None = None,
+        shape: Shape | None = None,
+    ) -> "Scenario":
         """A random one; of complete inputs one is whole, and but for 'mixed leaves' it stays."""
         policy = policy or FirstThenFinal()
         if fault in LOSSES:
-            return cls._with_losses(random, case, fault, policy)
-        events, (whole, second, third) = replicas(random, 3, case=case)
+            return cls._with_losses(random, case, fault, policy, shape)
+        events, (whole, second, third) = replicas(random, 3, case=case, shape=shape)
         others = {
             "none": lambda: {"b": second, "c": third},
             "detach": lambda: {"b": detach(second, random), "c": detach(third, random)},
@@ -82,11 +90,13 @@ class Scenario:
         return cls(case, fault, events, interleave({"a": whole, **others}, random), policy=policy)
 
     @classmethod
-    def _with_losses(cls, random: Random, case: Case, fault: str, policy: OutputPolicy) -> "Scenario":
+    def _with_losses(
+        cls, random: Random, case: Case, fault: str, policy: OutputPolicy, shape: Shape | None
+    ) -> "Scenario":
         """Some inputs never show some events. Without removals, what is lost can be told from what is not."""
         revisions = 0.4 if case is Case.R3 else 0.0
         habits = None if fault == "mixed" else Habits(revisions=revisions, comebacks=0, spurious=0)
-        events, (first, second, third) = replicas(random, 3, case=case, habits=habits)
+        events, (first, second, third) = replicas(random, 3, case=case, habits=habits, shape=shape)
         inputs, lossy = {
             "lossy": lambda: (
                 {"a": gap(first, random), "b": gap(second, random), "c": gap(third, random)},

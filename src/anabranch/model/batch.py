@@ -224,8 +224,8 @@ def _read_only(column: NDArray[Any]) -> NDArray[Any]:
 
 def concat(parts: Sequence[Batch]) -> Batch:
     """One batch after the other; payload columns that only some have are null in the others."""
-    if len(parts) == 1:
-        return parts[0]
+    if len(parts) <= 1:
+        return parts[0] if parts else Batch.of([])
     names = {name: code for code, name in enumerate(dict.fromkeys(n for part in parts for n in part.inputs))}
     tagged = [part for part in parts if part.input is not None]
     assert not tagged or len(tagged) == len(parts), "either every part is tagged or none is"

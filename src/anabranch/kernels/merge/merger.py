@@ -4,8 +4,9 @@
 for every element: it is used, left out with a reason, or refused with an error. See `docs/merge.md`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,7 +43,8 @@ EXAMPLES = 100
 class Generalise:
     """Where an input breaks a property, go on in the next case that does not need it, with nothing lost.
 
-    R0, R1 and R2 then keep, instead of a few counts, every event that is not final.
+    What the output had made stable before, relying on the promise, stays as it is. To be able to move, R0, R1
+    and R2 keep every event that is not final instead of a few counts.
     """
 
 
@@ -69,6 +71,8 @@ class Tally:
     holes: int = 0
     filled: int = 0
     late: int = 0
+    said: int = BEGINNING
+    """The greatest stable it had said when it last left."""
 
 
 @dataclass(slots=True)
@@ -190,6 +194,7 @@ class Merger:
         """
         number = self._attached(name).number
         self._count_conduct(name)
+        self.tallies[name].said = self.inputs[name].said
         if self.kernel is not None:
             self.kernel.forget(number)
         if self.trail is not None:
@@ -224,29 +229,36 @@ class Merger:
         output = self._pushed(name, as_batch(elements))
         return _like(elements, output)
 
-    def play(self, recording: Batch) -> Batch:
+    def play(self, recording: Batch, *, attach: Callable[[str, int | None], Batch] | None = None) -> Batch:
         """What comes out of a recording of several inputs; they are attached and detached as it says.
 
-        An input that is not attached explicitly is attached, as complete, by its first element.
+        An input that is not attached explicitly is attached, as complete, by its first element; one that was
+        detached says nothing until it is attached again. ``attach`` takes the place of `attach`, for inputs
+        that are lossy or promise something.
         """
         if recording.input is None:
             raise ValueError("a recording says which input said each element, this one is of a single stream")
+        attach = attach or self.attach
         turns = np.flatnonzero(
             (np.diff(recording.input, prepend=-1) != 0)
             | (recording.kind >= Kind.ATTACH)
             | (np.roll(recording.kind, 1) >= Kind.ATTACH)
         )
         parts = [recording[:0].untagged()]
-        for begin, end in zip(turns.tolist(), [*turns[1:].tolist(), len(recording)], strict=True):
-            name = recording.inputs[recording.input[begin]]
-            match recording.element(begin) if recording.kind[begin] >= Kind.ATTACH else None:
+        for begin, end in pairwise([*turns.tolist(), len(recording)]):
+            name, turn = recording.inputs[recording.input[begin]], recording[begin:end].untagged()
+            match turn.element(0) if turn.kind[0] >= Kind.ATTACH else None:
+                case Attach() if name in self.inputs:
+                    self._refuse(Rule.ALREADY_ATTACHED, name, turn)
                 case Attach(guarantee):
-                    parts.append(self.attach(name, None if guarantee == BEGINNING else guarantee))
-                case Detach():
+                    parts.append(attach(name, None if guarantee == BEGINNING else guarantee))
+                case Detach() if name in self.inputs:
                     parts.append(self.detach(name))
+                case None if name in self.inputs or name not in self.tallies:
+                    parts += [] if name in self.inputs else [attach(name, None)]
+                    parts.append(self._pushed(name, turn))
                 case _:
-                    parts += [] if name in self.inputs else [self.attach(name)]
-                    parts.append(self._pushed(name, recording[begin:end].untagged()))
+                    self._refuse(Rule.DETACHED_INPUT, name, turn)
         return concat([part for part in parts if len(part)] or parts[:1])
 
     def explain(self) -> str:
@@ -422,9 +434,10 @@ class Merger:
         if self.kernel is None:
             self.choice = choose(self._declared(), self.policy, self.forced)
             self.kernel = self._made(self.choice.case)
-            if isinstance(self.policy, FinalOnly) and self.choice.case not in ORDERED:
+            ordered, moves = self.choice.case in ORDERED, isinstance(self.on_broken, Generalise)
+            if isinstance(self.policy, FinalOnly) and (moves or not ordered):
                 self.cleanse = Cleanse(ordered=False)
-            if isinstance(self.on_broken, Generalise) and self.choice.case in ORDERED:
+            if ordered and moves:
                 self.trail = Trail()
         return self.kernel
 
@@ -443,7 +456,8 @@ class Merger:
         try:
             output = self._kept(self.kernel.settle())
         except Broken as broken:
-            output = concat([self._kept(broken.output), self._fed(self._mended(broken))])
+            news, pending = self._mended(broken)
+            output = concat([self._kept(broken.output), self._kept(news), self._fed(pending)])
         return self._out(name, output)
 
     def _pushed(self, name: str, batch: Batch) -> Batch:
@@ -468,6 +482,16 @@ class Merger:
             broken.output = output
             raise broken
         return output
+
+    def _refuse(self, rule: Rule, name: str, turn: Batch) -> None:
+        """What an input may not say while it is, or is not, attached; the policy hears of each element."""
+        tally = self.tallies.setdefault(name, Tally())
+        self.declared.setdefault(name, Side())
+        said = self.inputs[name].said if name in self.inputs else tally.said
+        for row in range(len(turn)):
+            tally.refused += 1
+            position = tally.elements + tally.refused
+            self.on_invalid(Violation(rule, position, turn.element(row), said, name))
 
     def _valid(self, name: str, one: Input, batch: Batch) -> Batch:
         """The elements that break no rule by their times; the policy hears of the others first."""
@@ -499,15 +523,17 @@ class Merger:
             try:
                 output = kernel.push(number, batch)
                 if self.trail is not None:
-                    self.trail.hear(number, batch)
+                    self.trail.hear(number, batch, kernel.stable)
                 parts.append(self._kept(output))
                 self._tell_late(number, batch)
             except Broken as broken:
                 if self.trail is not None:
                     left = sum(len(part) for i, part in broken.pending if i == number)
-                    self.trail.hear(number, batch[: len(batch) - left])
+                    self.trail.hear(number, batch[: len(batch) - left], kernel.stable)
                 parts.append(self._kept(broken.output))
-                pending = self._mended(broken) + pending
+                news, mended = self._mended(broken)
+                parts.append(self._kept(news))
+                pending = mended + pending
         return concat(parts)
 
     def _kept(self, output: Batch) -> Batch:
@@ -528,8 +554,8 @@ class Merger:
             self.tallies[name].led += len(output)
         return output
 
-    def _mended(self, broken: Broken) -> list[tuple[int, Batch]]:
-        """What is still to be said after a promise was broken: everything, or all but what broke it."""
+    def _mended(self, broken: Broken) -> tuple[Batch, list[tuple[int, Batch]]]:
+        """What comes out when a promise was broken, and what is still to be said."""
         (number, part), *others = broken.pending
         name = next(name for name, one in self.inputs.items() if one.number == number)
         tally = self.tallies[name]
@@ -539,17 +565,16 @@ class Merger:
         )
         violation = Violation(Rule.BROKEN_PROPERTY, position, _element(part), self._reached(), name, detail)
         if isinstance(self.on_broken, Generalise):
-            queued = self._generalise(
-                name, broken.fact, f"{name} is not {broken.fact}, by its element {position}"
-            )
-            return queued + broken.pending
+            why = f"{name} is not {broken.fact}, by its element {position}"
+            news, queued = self._generalise(name, broken.fact, why)
+            return news, queued + broken.pending
         if isinstance(self.on_broken, Raise):
             self._owed = self._owed or violation
         else:
             self.on_broken(violation)
         tally.elements -= 1
         tally.refused += 1
-        return [(number, part[1:]), *others]
+        return part[:0], [(number, part[1:]), *others]
 
     def _generalised_for(self, name: str, side: Side) -> Batch:
         """Make room for an input that promises less than the case needs."""
@@ -565,10 +590,11 @@ class Merger:
             )
             raise error
         self.declared[name] = side
-        return self._fed(self._move(wanted, f"{name} was attached"))
+        news, queued = self._move(wanted, f"{name} was attached")
+        return self._out(None, concat([self._kept(news), self._fed(queued)]))
 
-    def _generalise(self, name: str, fact: Fact, why: str) -> list[tuple[int, Batch]]:
-        """Go on without a fact; what is queued and still to be said."""
+    def _generalise(self, name: str, fact: Fact, why: str) -> tuple[Batch, list[tuple[int, Batch]]]:
+        """Go on without a fact; what comes out, and what is queued and still to be said."""
         assert self.kernel is not None
         running = Case[_case_of(self.kernel)]
         one = self.inputs[name]
@@ -584,7 +610,7 @@ class Merger:
             wanted = Choice(case, f"{case.name}: the next more general case")
         return self._move(wanted, why)
 
-    def _move(self, wanted: Choice, why: str) -> list[tuple[int, Batch]]:
+    def _move(self, wanted: Choice, why: str) -> tuple[Batch, list[tuple[int, Batch]]]:
         old = self.kernel
         assert old is not None
         if self.sides.free() is None:
@@ -593,23 +619,27 @@ class Merger:
         queued: list[tuple[int, Batch]] = []
         if isinstance(old, Ordered):
             assert self.trail is not None
-            given = self.trail.events(old.stable).told_apart_by(self.identity)
+            given = self.trail.events(None, old.stable).told_apart_by(self.identity)
             queued = [(i, concat(queue)) for i, queue in old.queues.items()]
             joined = [one.number for one in self.inputs.values() if one.number not in old.queues]
-            shown = {i: self.trail.shown(i, given).told_apart_by(self.identity) for i in joined}
+            shown = {i: self.trail.events(i, old.stable).told_apart_by(self.identity) for i in joined}
         else:
             assert isinstance(old, R3)
             given, shown = known_to(old)
-        self.moves.append(f"{_case_of(old)} to {wanted.case.name} at {tick_text(old.stable)}: {why}")
-        self.choice = wanted
         self.forced = None
-        self.kernel = self._made(wanted.case)
-        tell(self.kernel, self.sides, given, shown, old.stable)
+        try:
+            self.kernel = self._made(wanted.case)
+            news = tell(self.kernel, self.sides, given, shown, old.stable)
+        except Broken as broken:
+            # What is out by the old case need not be within the new one, but is within the most general.
+            wanted = Choice(Case.R4, f"R4: what is out is not {broken.fact}")
+            self.kernel = self._made(Case.R4)
+            news = tell(self.kernel, self.sides, given, shown, old.stable)
+        self.choice = wanted
+        self.moves.append(f"{_case_of(old)} to {wanted.case.name} at {tick_text(old.stable)}: {why}")
         if wanted.case not in ORDERED:
             self.trail = None
-            if isinstance(self.policy, FinalOnly):
-                self.cleanse = self.cleanse or Cleanse(ordered=False)
-        return queued
+        return news, queued
 
     def _tell_late(self, number: int, batch: Batch) -> None:
         if not isinstance(self.kernel, R4) or not len(self.kernel.late):
@@ -645,7 +675,11 @@ class Merger:
             column[number] = 0
 
     def _inputs(self) -> Mapping[str, InputStatus]:
-        furthest = max((one.said for one in self.inputs.values()), default=BEGINNING)
+        said = {
+            name: self.inputs[name].said if name in self.inputs else tally.said
+            for name, tally in self.tallies.items()
+        }
+        furthest = max(said.values(), default=BEGINNING)
         total = max(int(self.counts.sum()), 1)
         found = {}
         for name, tally in self.tallies.items():
@@ -657,8 +691,8 @@ class Merger:
                 joined=one is not None and bool(self.sides.joined[number]),
                 idle=one is not None and bool(self.sides.idle[number]),
                 guarantee=int(self.sides.guarantee[number]) if one else BEGINNING,
-                frontier=one.said if one else BEGINNING,
-                lag=lag_of(one.said, furthest) if one else None,
+                frontier=said[name],
+                lag=lag_of(said[name], furthest),
                 elements=tally.elements,
                 led=tally.led,
                 share=tally.led / total,

@@ -13,7 +13,7 @@ from anabranch.kernels.merge.ordered import Ordered
 from anabranch.kernels.merge.r3 import GIVEN, R3, SHOWN
 from anabranch.kernels.merge.r4 import R4
 from anabranch.kernels.merge.sides import Sides
-from anabranch.model.batch import Batch, Kind
+from anabranch.model.batch import Batch, Kind, concat
 from anabranch.model.elements import Stable
 from anabranch.model.output_policy import FirstThenFinal, HalfFrozen
 from anabranch.model.time import BEGINNING
@@ -21,8 +21,11 @@ from anabranch.model.time import BEGINNING
 
 def tell(
     kernel: Ordered | R3 | R4, sides: Sides, given: Batch, shown: Mapping[int, Batch], stable: int
-) -> None:
-    """Let a fresh kernel know what is out, what each input shows, and the stable; a number is free."""
+) -> Batch:
+    """Let a fresh kernel know what is out, what each input shows, and the stable; a number is free.
+
+    Gives what comes out all the same: what an input has shown may be news to a more general case.
+    """
     output = sides.free()
     assert output is not None, "the output needs a number for a moment"
     alone = sides.copied()
@@ -30,18 +33,22 @@ def tell(
     alone.joined[:], alone.complete[:] = True, True
     alone.attach(output, BEGINNING, 0, complete=True, stable=BEGINNING)
     kernel.widen(alone)
-    if not isinstance(kernel, Ordered):
+    if isinstance(kernel, Ordered):
+        kernel.push(output, given)
+        kernel.push(output, Batch.of([Stable(stable)]))
+        news = [kernel.push(i, events) for i, events in shown.items()]
+    else:
         policy, kernel.policy = kernel.policy, FirstThenFinal()
-    kernel.push(output, given)
-    if not isinstance(kernel, Ordered):
+        kernel.push(output, given)
         kernel.policy = HalfFrozen()
-    for i, events in shown.items():
-        kernel.push(i, events)
-    kernel.push(output, Batch.of([Stable(stable)]))
+        for i, events in shown.items():
+            kernel.push(i, events)
+        kernel.push(output, Batch.of([Stable(stable)]))
+        kernel.policy = policy
+        news = []
     kernel.forget(output)
     kernel.widen(sides)
-    if not isinstance(kernel, Ordered):
-        kernel.policy = policy
+    return concat(news)
 
 
 def known_to(kernel: R3) -> tuple[Batch, dict[int, Batch]]:

@@ -293,13 +293,22 @@ def _least_guarantee(sides: Sides) -> Any:
 
 
 @inlined
+def put_first(ties: Ties, end: int) -> Any:
+    """R0: an input shows the event of this start."""
+    if ties.used[0]:
+        return KEPT
+    append(ties, np.uint64(0), np.uint64(0), end, 1)
+    return COMES_OUT
+
+
+@inlined
 def put_numbered(ties: Ties, number: int, low: Any, high: Any, end: int) -> Any:
-    """R0 and R1: an input shows its event of this number. One that is alone may differ from what is out."""
+    """R1: an input shows its event of this number, which all show alike."""
     if number == ties.used[0]:
         append(ties, low, high, end, 1)
         return COMES_OUT
     alike = low == ties.low[number] and high == ties.high[number] and end == ties.end[number]
-    return KEPT if alike or ties.used[0] == 1 else DIFFERED
+    return KEPT if alike else DIFFERED
 
 
 @inlined
@@ -364,10 +373,11 @@ def merge(
             number = said.times[i] if time == said.start[i] else 0
             if case == R2:
                 fate = put_alike(ties, i, is_tied, low, high, end[row])
+            elif case == R1:
+                fate = put_numbered(ties, number, low, high, end[row])
             else:
-                fate = put_numbered(ties, number if case == R1 else 0, low, high, end[row])
-                if fate == KEPT:
-                    sides.disagreements[i] += end[row] != ties.end[number]
+                fate = put_first(ties, end[row])
+                sides.disagreements[i] += end[row] != ties.end[0]
             if fate == DIFFERED:
                 return row, out, stable, latest, alone, fate
             say(said, i, time)

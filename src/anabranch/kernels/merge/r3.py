@@ -378,8 +378,10 @@ class R3:
         """All there is to know but the inputs: how far it is, the nodes, and their payloads."""
         rows, stamps = self.nodes.in_order()
         cells = self.nodes.cells[rows]
-        state = {"stable": self.stable, "decided": len(stamps), "unchecked": int(self.nodes.queue[SKIPPED])}
-        return state, [columns_of(cells), columns_of(stamps[:, None]), self.payloads.at(cells[:, PLACE])]
+        payload = self.payloads.at(cells[:, PLACE])
+        cells[:, PLACE] = 0
+        state = {"stable": self.stable, "unchecked": int(self.nodes.queue[SKIPPED])}
+        return state, [columns_of(cells), columns_of(stamps[:, None]), payload]
 
     @classmethod
     def load(

@@ -594,8 +594,10 @@ class R4:
             "weight": int(self.weight[0]),
             "unchecked": int(self.nodes.queue[SKIPPED]),
         }
-        tables = columns_of(cells), columns_of(stamps[:, None]), columns_of(entries)
-        return state, [*tables, self.payloads.at(cells[:, PLACE])]
+        payload = self.payloads.at(cells[:, PLACE])
+        cells[:, [PLACE, FIRST]] = 0
+        entries[:, CHANGE:TOWARDS] = 0
+        return state, [columns_of(cells), columns_of(stamps[:, None]), columns_of(entries), payload]
 
     @classmethod
     def load(

@@ -1,0 +1,177 @@
+"""The compiled merges of R3 and R4 give the very elements that the scans of the oracle give."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kernels.merging import Named, by_identity
+from laws.merge import FAULTS, LOSSES, POLICIES, Scenario, merges, played
+
+from anabranch import BEGINNING, FOREVER, Adjust, Batch, Case, FirstThenFinal, Insert, Pace, Stable
+from anabranch.kernels.merge.broken import Broken
+from anabranch.kernels.merge.r3 import R3
+from anabranch.kernels.merge.r4 import R4
+from anabranch.model.consistency import difference
+from anabranch.model.output_policy import FinalOnly
+from anabranch.model.properties import Fact
+from anabranch.model.relation import Relation
+from anabranch.oracle.indexed_merge import IndexedMerge
+from anabranch.testing.workload import Workload
+
+randoms = st.randoms(use_true_random=False)
+
+
+def kernel_of(scenario: Scenario) -> Named:
+    if scenario.case is Case.R3 and not scenario.lossy:
+        return Named(lambda sides: R3(sides, scenario.policy))
+    return Named(lambda sides: R4(sides, scenario.policy, evidence=bool(scenario.lossy)))
+
+
+def oracle_of(scenario: Scenario) -> IndexedMerge:
+    return IndexedMerge(Case.R4 if scenario.lossy else scenario.case, by_identity, scenario.policy)
+
+
+@pytest.mark.parametrize("fault", FAULTS + LOSSES)
+@pytest.mark.parametrize("case", [Case.R3, Case.R4], ids=lambda case: case.name)
+@settings(max_examples=40)
+@given(random=randoms)
+def test_they_give_the_elements_of_the_oracle_one_by_one(case, fault, random):
+    scenario = Scenario.drawn(random, case, fault, random.choice(POLICIES))
+    steps = zip(played(kernel_of(scenario), scenario), played(oracle_of(scenario), scenario), strict=True)
+    for (ours, _), (theirs, _) in steps:
+        assert ours == theirs
+
+
+@pytest.mark.parametrize("fault", FAULTS + LOSSES)
+@pytest.mark.parametrize("case", [Case.R3, Case.R4], ids=lambda case: case.name)
+@settings(max_examples=15)
+@given(random=randoms)
+def test_the_output_is_valid_compatible_and_right(case, fault, random):
+    policy = random.choice([policy for policy in POLICIES if not isinstance(policy, FinalOnly)])
+    merges(kernel_of, Scenario.drawn(random, case, fault, policy))
+
+
+@pytest.mark.parametrize("case", [Case.R3, Case.R4], ids=lambda case: case.name)
+@settings(max_examples=60)
+@given(random=randoms)
+def test_replicas_that_agree_are_never_said_to_disagree(case, random):
+    fault = random.choice(("none", "detach", "restart", "late join"))
+    scenario = Scenario.drawn(random, case, fault, random.choice(POLICIES))
+    kernel = kernel_of(scenario)
+    for _ in played(kernel, scenario):
+        assert not kernel.sides.disagreements.any()
+
+
+@pytest.mark.parametrize("make", [R3, R4])
+def test_replicas_of_a_workload_merge_to_what_each_of_them_means(make):
+    workload = Workload(events=20_000, active=500, payload_bytes=20, revisions=0.2, stable_freq=0.02)
+    merge, merged, alone = Named(make), Relation(), Relation()
+    for number in range(3):
+        merge.attach(str(number))
+    most = 0
+    for step in zip(*(workload.replica(number) for number in range(3)), strict=True):
+        for number, batch in enumerate(step):
+            merged.apply(merge.kernel.push(number, batch))
+            most = max(most, merge.kernel.nodes.used)
+        alone.apply(step[0])
+    assert merge.kernel.stable == FOREVER
+    assert merge.kernel.nodes.used == 0
+    assert most < 20_000
+    assert not merge.sides.disagreements.any()
+    assert difference(merged, alone) is None
+
+
+@pytest.mark.parametrize("make", [R3, R4])
+def test_more_inputs_than_there_was_room_for_are_taken(make):
+    merge = Named(make)
+    for number in range(9):
+        merge.attach(str(number))
+    stream = [Insert({"value": "a"}, 1, 5), Stable(3), Stable(FOREVER)]
+    out = [e for number in range(9) for e in merge.push_all(str(number), stream)]
+    assert out == stream
+    assert np.count_nonzero(merge.sides.attached) == 9
+    assert merge.kernel.nodes.used == 0
+
+
+def test_a_second_event_of_a_payload_and_start_breaks_the_key():
+    merge = Named(R3)
+    merge.attach("a")
+    twice = [Insert({"value": "a"}, 1, 5), Insert({"value": "a"}, 1, 7), Stable(2)]
+    with pytest.raises(Broken) as broken:
+        merge.push_all("a", twice)
+    assert broken.value.fact is Fact.KEYED
+    assert list(broken.value.output.elements()) == twice[:1]
+    ((number, rest),) = broken.value.pending
+    assert number == 0
+    assert list(rest.elements()) == twice[1:]
+
+
+def test_many_ends_of_one_payload_and_start_are_kept_apart_and_forgotten():
+    merge = Named(R4)
+    merge.attach("a")
+    merge.attach("b")
+    ends = range(2, 300)
+    inserts = [Insert({"value": "a"}, 1, end) for end in ends]
+    assert merge.push_all("a", inserts) == inserts
+    assert merge.push_all("b", inserts[::-1]) == []
+    longer = [Adjust({"value": "a"}, 1, end, end + 1000) for end in ends]
+    assert merge.push_all("a", longer) == []
+    out = merge.push_all("a", [Stable(500)])
+    assert len(out) == len(ends) + 1
+    assert merge.kernel.ledgers.used <= 3 * len(ends)
+    merge.push_all("a", [Stable(FOREVER)])
+    merge.push_all("b", [Stable(FOREVER)])
+    assert merge.kernel.ledgers.used == merge.kernel.nodes.used == 0
+
+
+@pytest.mark.parametrize("evidence", [False, True])
+def test_an_event_that_is_prolonged_for_ever_takes_no_more_room(evidence):
+    merge = Named(lambda sides: R4(sides, FirstThenFinal(), evidence=evidence))
+    merge.attach("a", complete=not evidence)
+    merge.push("a", Insert({"value": "a"}, 0, 10))
+    for time in range(10, 5000, 10):
+        merge.push_all("a", [Adjust({"value": "a"}, 0, time, time + 10), Stable(time)])
+        assert merge.kernel.ledgers.used <= 3
+    assert merge.kernel.nodes.open.size[0] < 2100
+
+
+def test_the_fastest_of_lossy_inputs_may_lead_and_what_comes_after_is_late():
+    merge = Named(lambda sides: R4(sides, pace=Pace.FASTEST, evidence=True))
+    merge.attach("a", complete=False)
+    merge.attach("b", complete=False)
+    merge.push_all("a", [Insert({"value": "a"}, 1, 5), Stable(9)])
+    assert merge.kernel.stable == 9
+    assert merge.push("b", Insert({"value": "b"}, 2, 6)) == []
+    assert merge.sides.late.tolist() == [0, 1]
+    assert merge.kernel.late.tolist() == [0]
+
+
+def test_an_idle_input_is_not_waited_for_until_it_has_caught_up():
+    merge = Named(lambda sides: R4(sides, evidence=True))
+    for name in ("a", "b"):
+        merge.attach(name, complete=False)
+    assert merge.push_all("a", [Insert({"value": "a"}, 1, 5), Stable(9)]) == [Insert({"value": "a"}, 1, 5)]
+    assert merge.idle("b") == [Stable(9)]
+    assert merge.push("b", Stable(4)) == []
+    assert merge.push("a", Stable(12)) == [Stable(12)]
+    assert merge.push("b", Stable(12)) == []
+    assert merge.push("a", Stable(20)) == []
+    assert merge.push("b", Stable(15)) == [Stable(15)]
+
+
+def test_batches_of_any_size_say_the_same():
+    workload = Workload(events=3_000, active=300, payload_bytes=8, revisions=0.3, stable_freq=0.05)
+    streams = [Batch.of([e for b in workload.replica(k) for e in b.elements()]) for k in range(2)]
+    outputs = []
+    for rows in (1, 7, 1000):
+        merge = Named(R4)
+        for name in ("a", "b"):
+            merge.attach(name, BEGINNING)
+        said = []
+        for begin in range(0, max(map(len, streams)), 1000):
+            for number, stream in enumerate(streams):
+                part = stream[begin : begin + 1000]
+                for at in range(0, len(part), rows):
+                    said += merge.kernel.push(number, part[at : at + rows]).elements()
+        outputs.append(said)
+    assert outputs[0] == outputs[1] == outputs[2]

@@ -1,0 +1,421 @@
+"""`Merger` by itself: what users see of a merge."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from laws.merge import Scenario, played
+
+from anabranch import (
+    BEGINNING,
+    FOREVER,
+    Adjust,
+    Batch,
+    BrokenPropertyError,
+    Case,
+    Drop,
+    EveryChange,
+    Fact,
+    FinalOnly,
+    Generalise,
+    HalfFrozen,
+    Insert,
+    InvalidElementError,
+    Merger,
+    Pace,
+    Quarantine,
+    Quorum,
+    Rule,
+    Stable,
+    parse,
+    text,
+)
+from anabranch.model.schema import SchemaError
+from anabranch.oracle.payload import payload_key
+from anabranch.oracle.relation import World
+
+A, B = {"value": "a"}, {"value": "b"}
+R0 = (Fact.STRICTLY_INCREASING, Fact.INSERT_ONLY)
+
+
+def merger_of(*names, case=None, policy=None, complete=True, properties=None, **options) -> Merger:
+    merger = Merger(case, policy, **options)
+    for name in names:
+        merger.attach(name, properties=properties, complete=complete)
+    return merger
+
+
+class TestForms:
+    """What goes in comes out in the same form."""
+
+    def test_elements_give_elements(self):
+        merger = merger_of("a")
+        assert merger.push("a", Insert(A, 1, 5)) == [Insert(A, 1, 5)]
+        assert merger.push("a", [Stable(3)]) == [Stable(3)]
+        assert merger.push("a", iter([Stable(4)])) == [Stable(4)]
+
+    def test_a_batch_gives_a_batch(self):
+        out = merger_of("a").push("a", Batch.of([Insert(A, 1, 5)]))
+        assert isinstance(out, Batch)
+        assert list(out.elements()) == [Insert(A, 1, 5)]
+
+    def test_arrow_gives_arrow(self):
+        rows = Batch.of([Insert(A, 1, 5), Stable(2)]).to_arrow()
+        assert merger_of("a").push("a", rows).to_pylist() == rows.to_pylist()
+        table = merger_of("a").push("a", pa.Table.from_batches([rows]))
+        assert isinstance(table, pa.Table)
+        assert table.to_pylist() == rows.to_pylist()
+
+
+class TestChoice:
+    """The case is picked from what inputs declare."""
+
+    @pytest.mark.parametrize(
+        ("properties", "case"),
+        [
+            (R0, "R0"),
+            ((Fact.PERFECT, Fact.DETERMINISTIC_TIES), "R1"),
+            ((Fact.PERFECT, Fact.KEYED), "R2"),
+            ((Fact.PERFECT,), "R2"),
+            ((Fact.KEYED,), "R3"),
+            (None, "R4"),
+        ],
+    )
+    def test_the_narrowest_case_is_picked(self, properties, case):
+        merger = merger_of("a", "b", properties=properties)
+        assert merger.status().case == case
+        assert merger.explain().startswith(case)
+
+    def test_one_input_that_promises_nothing_makes_it_general(self):
+        merger = merger_of("a", properties=R0)
+        merger.attach("b")
+        assert merger.explain().startswith("R4: keyed is not declared for b")
+
+    def test_a_policy_that_waits_for_others_needs_the_index(self):
+        merger = merger_of("a", "b", properties=R0, policy=Quorum(fraction=1.0))
+        assert merger.status().case == "R3"
+
+    def test_lossy_inputs_are_merged_by_evidence(self):
+        merger = merger_of("a", complete=False, properties=R0)
+        assert "a is lossy" in merger.explain()
+        with pytest.raises(ValueError, match="R0 has no lossy inputs, a is") as error:
+            merger_of("a", complete=False, case="R0").push("a", [])
+        assert "force R4" in error.value.__notes__[0]
+
+
+class TestBrokenProperties:
+    """An input that breaks what it declared is caught at the element that does."""
+
+    def test_by_default_the_element_is_refused_and_nothing_else(self):
+        merger = merger_of("a", "b", properties=R0)
+        elements = [Insert(A, 1, 5), Insert(B, 3, 5), Insert(A, 2, 5), Insert(A, 4, 6)]
+        with pytest.raises(
+            BrokenPropertyError, match="element 3 of input 'a' breaks broken-property"
+        ) as error:
+            merger.push("a", elements)
+        assert list(error.value.output.elements()) == [Insert(A, 1, 5), Insert(B, 3, 5), Insert(A, 4, 6)]
+        assert merger.push("b", [Insert(A, 1, 5), Insert(A, 7, 8)]) == [Insert(A, 7, 8)]
+        assert merger.status().inputs["a"].refused == 1
+
+    def test_it_can_be_set_aside(self):
+        aside = Quarantine()
+        merger = merger_of("a", properties=R0, on_broken=aside)
+        assert merger.push("a", [Insert(A, 3, 5), Insert(A, 2, 5), Insert(B, 4, 6)]) == [
+            Insert(A, 3, 5),
+            Insert(B, 4, 6),
+        ]
+        (violation,) = aside.violations
+        assert (violation.rule, violation.position, violation.element) == (
+            Rule.BROKEN_PROPERTY,
+            2,
+            Insert(A, 2, 5),
+        )
+
+    def test_the_merge_can_go_on_in_a_more_general_case(self):
+        merger = merger_of("a", "b", properties=R0, on_broken=Generalise())
+        assert merger.push("a", [Insert(A, 1, 5), Insert(B, 3, 9), Stable(2)])[-1] == Stable(2)
+        assert merger.push("b", [Insert(A, 1, 5), Adjust(A, 1, 5, 7)]) == []
+        assert merger.status().case == "R3"
+        assert merger.status().moves == ("R0 to R3 at 2: b is not insert only, by its element 2",)
+        assert merger.push("b", [Insert(B, 3, 9), Stable(8)]) == [Adjust(A, 1, 5, 7), Stable(8)]
+
+    def test_an_input_that_promises_less_moves_a_running_merge(self):
+        merger = merger_of("a", properties=(Fact.PERFECT, Fact.KEYED), on_broken=Generalise())
+        merger.push("a", [Insert(A, 1, 5), Insert(B, 3, 9), Stable(2)])
+        merger.attach("b")
+        assert merger.status().case == "R4"
+        assert merger.push("b", [Insert(A, 1, 6), Insert(B, 3, 9), Stable(4)]) == [Stable(4)]
+        assert merger.push("b", [Stable(FOREVER)]) == [Adjust(A, 1, 5, 6), Stable(FOREVER)]
+
+    def test_without_leave_to_generalise_it_is_refused(self):
+        merger = merger_of("a", properties=R0)
+        merger.push("a", Insert(A, 1, 5))
+        with pytest.raises(ValueError, match="R0 is running, and 'b' needs R4"):
+            merger.attach("b")
+        assert list(merger.inputs) == ["a"]
+
+    @pytest.mark.parametrize("case", [Case.R1, Case.R2, Case.R3, Case.R4], ids=lambda case: case.name)
+    @pytest.mark.parametrize("forced", ["R0", "R1", "R2", "R3"])
+    @settings(max_examples=15)
+    @given(random=st.randoms(use_true_random=False))
+    def test_what_was_not_yet_stable_is_right_whatever_breaks(self, forced, case, random):
+        fault = random.choice(("none", "detach", "restart", "late join"))
+        scenario = Scenario.drawn(random, case, fault)
+        merger = Merger(forced, on_broken=Generalise())
+        world, moves, before, stable_at_break = World(), 0, BEGINNING, BEGINNING
+        for out, _ in played(ByName(merger), scenario):
+            for element in out:
+                assert world.apply(element) is None
+            if len(merger.moves) > moves:
+                moves, stable_at_break = len(merger.moves), before
+            before = merger.frontier
+        assert world.stable == FOREVER
+        meant = Counter((payload_key(e.payload), e.start, e.end) for e in scenario.events)
+        for bag in (ours := world.bag(), meant):
+            for row in [row for row in bag if row[1] < stable_at_break]:
+                del bag[row]
+        assert ours == meant
+
+
+class ByName:
+    """A merger as the laws play it."""
+
+    def __init__(self, merger: Merger) -> None:
+        self.merger = merger
+
+    def attach(self, name, guarantee=BEGINNING, *, complete=True):
+        time = None if guarantee == BEGINNING else guarantee
+        return list(self.merger.attach(name, time, complete=complete).elements())
+
+    def detach(self, name):
+        return list(self.merger.detach(name).elements())
+
+    def push(self, name, element):
+        return self.merger.push(name, element)
+
+
+class TestInvalidElements:
+    """Elements that no valid stream has are answered for before any is used."""
+
+    def test_a_batch_with_one_is_refused_as_a_whole(self):
+        merger = merger_of("a")
+        with pytest.raises(InvalidElementError, match="element 2 of input 'a' breaks empty-lifetime"):
+            merger.push("a", [Insert(A, 1, 5), Insert(A, 3, 3)])
+        assert merger.push("a", [Insert(A, 1, 5)]) == [Insert(A, 1, 5)]
+
+    def test_they_can_be_set_aside(self):
+        aside = Quarantine()
+        merger = merger_of("a", on_invalid=aside)
+        assert merger.push("a", [Stable(5), Insert(A, 3, 9), Insert(A, 5, 9)]) == [Stable(5), Insert(A, 5, 9)]
+        assert [violation.rule for violation in aside.violations] == [Rule.INSERT_BEHIND_STABLE]
+        assert merger.status().inputs["a"].refused == 1
+
+    def test_who_is_not_attached_says_nothing(self):
+        with pytest.raises(KeyError, match="no input 'b' is attached"):
+            merger_of("a").push("b", [])
+        with pytest.raises(ValueError, match="'a' is attached"):
+            merger_of("a").attach("a")
+
+
+class TestLossyInputs:
+    """The replica with the hole."""
+
+    def test_a_complete_replica_with_a_hole_deletes_and_is_seen(self):
+        merger = merger_of("a", "b")
+        merger.push("a", [Insert(A, 1, 5), Insert(B, 2, 6)])
+        assert merger.push("b", [Insert(B, 2, 6), Stable(9)]) == [Adjust(A, 1, 5, 1), Stable(9)]
+        merger.push("a", Stable(9))
+        status = merger.status()
+        assert status.inputs["a"].disagreements == 1
+        assert str(status.disagreements[0]) == (
+            "a has {'value': 'a'} [1, 5) where the output has none (noticed at 9)"
+        )
+
+    def test_a_lossy_one_never_does(self):
+        merger = merger_of("a", "b", complete=False)
+        merger.push("a", [Insert(A, 1, 5), Stable(9)])
+        assert merger.push("b", [Insert(B, 2, 6), Stable(9)]) == [Insert(B, 2, 6), Stable(9)]
+        status = merger.status()
+        assert [(one.holes, one.filled) for one in status.inputs.values()] == [(1, 1), (1, 1)]
+        assert status.inputs["a"].disagreements == 0
+
+    def test_what_was_heard_to_be_removed_is_removed(self):
+        merger = merger_of("a", "b", complete=False)
+        merger.push("a", [Insert(A, 1, 5)])
+        merger.push("b", [Insert(A, 1, 5), Adjust(A, 1, 5, 1)])
+        merger.push("a", Stable(9))
+        assert merger.push("b", Stable(9)) == [Adjust(A, 1, 5, 1), Stable(9)]
+
+    def test_a_correction_counts_though_its_event_was_never_heard(self):
+        merger = merger_of("a", "b", complete=False)
+        merger.push("a", [Insert(A, 1, 5), Stable(9)])
+        assert merger.push("b", [Adjust(A, 1, 5, 7), Stable(9)]) == [Adjust(A, 1, 5, 7), Stable(9)]
+
+    def test_a_complete_input_beside_lossy_ones_decides(self):
+        merger = merger_of("a", "b", complete=False)
+        merger.attach("whole")
+        merger.push("a", [Insert(A, 1, 5), Stable(9)])
+        merger.push("b", [Stable(9)])
+        assert merger.frontier == BEGINNING
+        assert merger.push("whole", [Insert(B, 2, 6), Stable(9)])[-2:] == [Adjust(A, 1, 5, 1), Stable(9)]
+
+    def test_late_elements_are_counted_and_can_be_seen(self):
+        aside = Quarantine()
+        merger = merger_of("a", "b", complete=False, pace=Pace.FASTEST, on_late=aside)
+        merger.push("a", [Insert(A, 1, 5), Stable(9)])
+        assert merger.push("b", [Insert(B, 2, 6)]) == []
+        (violation,) = aside.violations
+        assert violation.message == (
+            "element 1 of input 'b' breaks late: what a lossy input shows comes before the output is stable "
+            "beyond its start; this one starts at 2, the output is stable until 9"
+        )
+        assert merger.status().inputs["b"].late == 1
+
+    def test_a_lossy_input_guarantees_nothing(self):
+        with pytest.raises(ValueError, match="a lossy input guarantees nothing"):
+            Merger().attach("a", guarantee=5, complete=False)
+
+
+class TestIdentity:
+    """What identifies an event is a choice."""
+
+    def test_other_columns_are_carried_along_from_the_copy_that_is_out(self):
+        near, far = {"sensor": 7, "signal": -40}, {"sensor": 7, "signal": -90}
+        merger = merger_of("a", "b", identity=["sensor"])
+        assert merger.push("a", Insert(near, 1, 5)) == [Insert(near, 1, 5)]
+        assert merger.push("b", [Insert(far, 1, 8), Stable(9)]) == [Adjust(near, 1, 5, 8), Stable(9)]
+
+    def test_without_a_choice_they_are_two_events(self):
+        near, far = {"sensor": 7, "signal": -40}, {"sensor": 7, "signal": -90}
+        merger = merger_of("a", "b")
+        merger.push("a", Insert(near, 1, 5))
+        assert merger.push("b", Insert(far, 1, 8)) == [Insert(far, 1, 8)]
+
+    def test_a_column_that_is_not_there_is_named(self):
+        with pytest.raises(SchemaError, match=r"needs column .seq., which the payload lacks"):
+            merger_of("a", identity=["seq"]).push("a", Insert(A, 1, 5))
+
+    def test_in_order_too(self):
+        merger = merger_of("a", "b", identity=["sensor"], properties=(Fact.PERFECT, Fact.KEYED))
+        merger.push("a", Insert({"sensor": 7, "signal": -40}, 1, 5))
+        assert merger.push("b", Insert({"sensor": 7, "signal": -90}, 1, 5)) == []
+
+
+class TestComingAndGoing:
+    def test_all_but_one_may_die(self):
+        merger = merger_of("a", "b", "c")
+        merger.push("a", [Insert(A, 1, 5), Stable(1)])
+        merger.detach("a")
+        merger.push("b", [Insert(A, 1, 7)])
+        merger.detach("b")
+        assert merger.push("c", [Insert(A, 1, 6), Stable(9)]) == [Adjust(A, 1, 5, 6), Stable(9)]
+        assert merger.status().inputs["a"].attached is False
+
+    def test_a_joiner_leads_when_its_guarantee_is_reached(self):
+        merger = merger_of("a")
+        merger.push("a", [Insert(A, 1, 5)])
+        merger.attach("b", guarantee=6)
+        assert merger.push("b", [Insert(B, 6, 9), Stable(7)]) == [Insert(B, 6, 9)]
+        assert not merger.status().inputs["b"].joined
+        assert merger.push("a", Stable(6)) == [Stable(6), Stable(7)]
+        assert merger.status().inputs["b"].joined
+
+    def test_a_stuck_merge_says_so_and_has_a_way_out(self):
+        merger = merger_of("a")
+        merger.attach("b", guarantee=6)
+        merger.push("b", [Insert(B, 6, 9), Stable(7)])
+        merger.detach("a")
+        assert "force_join('b')" in merger.status().stuck
+        assert list(merger.force_join("b").elements()) == [Stable(7)]
+        assert merger.status().stuck is None
+
+    def test_a_recording_is_played(self):
+        lines = parse(
+            "a: attach\na: + x [1, 5)\nb: + x [1, 6)\na: detach\nb: | 3\n"
+            "a: attach from 2\na: + x [1, 6)\nb: | 8"
+        )
+        out = Merger().play(Batch.of(lines))
+        assert text(list(out.elements())) == "+ x [1, 5)\n| 3\n~ x [1, 5) -> [1, 6)\n| 8"
+
+
+class TestPolicies:
+    def test_final_only_says_nothing_twice(self):
+        merger = merger_of("a", policy=FinalOnly())
+        assert merger.push("a", [Insert(A, 1, 5), Adjust(A, 1, 5, 7), Stable(6)]) == [Stable(1)]
+        assert merger.frontier == 1
+        assert merger.push("a", Stable(8)) == [Insert(A, 1, 7), Stable(8)]
+
+    def test_half_frozen_waits_for_the_start(self):
+        merger = merger_of("a", policy=HalfFrozen(lag=2))
+        assert merger.push("a", [Insert(A, 1, 5), Stable(3)]) == [Stable(1)]
+        assert merger.push("a", [Stable(4)]) == [Insert(A, 1, 5), Stable(2)]
+
+    def test_every_change_is_forwarded(self):
+        merger = merger_of("a", "b", policy=EveryChange())
+        merger.push("a", Insert(A, 1, 5))
+        merger.push("b", Insert(A, 1, 6))
+        assert merger.push("a", Adjust(A, 1, 5, 8))[-1].end == 8
+
+    def test_a_policy_checks_itself(self):
+        with pytest.raises(ValueError, match="lags by 0 ticks or more"):
+            HalfFrozen(lag=-1)
+        with pytest.raises(ValueError, match="a share above 0 and at most 1"):
+            Quorum(fraction=1.5)
+
+
+class TestStatus:
+    def test_who_leads_and_lags_is_shown(self):
+        merger = merger_of("a", "b")
+        merger.push("a", [Insert(A, 1, 5), Insert(B, 2, 6), Stable(4)])
+        merger.push("b", [Insert(A, 1, 5), Stable(2)])
+        status = merger.status()
+        assert (status.inserts, status.adjusts, status.stables, status.live) == (2, 0, 1, 2)
+        assert (status.inputs["a"].share, status.inputs["b"].lag) == (1.0, 2)
+        assert status.as_dict()["inputs"]["a"]["led"] == 3
+        assert "a      4       0    3         100%" in str(status)
+
+    def test_nothing_is_held_when_all_have_ended(self):
+        merger = merger_of("a", "b")
+        for name in ("a", "b"):
+            merger.push(name, [Insert(A, 1, FOREVER), Stable(FOREVER)])
+        assert (merger.status().live, merger.status().remembered) == (0, 0)
+
+    def test_what_is_remembered_for_slow_inputs_is_bounded(self):
+        merger = merger_of("a", "b", remember=10)
+        for start in range(100):
+            merger.push("a", [Insert(A, start, start + 1), Stable(start)])
+        status = merger.status()
+        assert status.remembered == 10
+        assert status.unchecked > 80
+
+
+class TestDumping:
+    def test_bytes_that_are_not_a_state_are_refused(self):
+        with pytest.raises(ValueError, match="the state of a merge begins with"):
+            Merger.load(b"something else")
+        with pytest.raises(ValueError, match="the state of a merge ends after"):
+            Merger.load(merger_of("a").dump()[:-3])
+
+    def test_everything_is_there_again(self):
+        merger = merger_of("a", "b", policy=Quorum(fraction=0.7, lag=1), identity=["value"], on_broken=Drop())
+        merger.push("a", [Insert(A, 1, 5), Insert(B, 2, FOREVER), Stable(4)])
+        merger.push("b", [Insert(B, 2, 8), Stable(9)])
+        merger.detach("b")
+        merger.attach("b", guarantee=20)
+        again = Merger.load(merger.dump())
+        assert replace(again.status(), bytes=0) == replace(merger.status(), bytes=0)
+        assert again.explain() == merger.explain()
+        assert again.dump() == merger.dump()
+        for one in (merger, again):
+            one.push("a", Stable(30))
+        assert replace(again.status(), bytes=0) == replace(merger.status(), bytes=0)
+
+    def test_a_merge_without_payload_columns_is_dumped_too(self):
+        merger = merger_of("a")
+        merger.push("a", [Insert({}, 1, 5), Insert({}, 1, 5)])
+        again = Merger.load(merger.dump())
+        assert again.push("a", Stable(9)) == [Stable(9)]
+        assert again.status().inserts == 2
