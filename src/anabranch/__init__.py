@@ -23,6 +23,8 @@ from anabranch.model.validity import Drop, InvalidElementError, Quarantine, Rais
 if TYPE_CHECKING:
     from anabranch.connectors.files import read as read
     from anabranch.connectors.files import write as write
+    from anabranch.engines.embedded.in_step import in_step as in_step
+    from anabranch.engines.embedded.merge import merge as merge
     from anabranch.kernels.merge.merger import BrokenPropertyError as BrokenPropertyError
     from anabranch.kernels.merge.merger import Generalise as Generalise
     from anabranch.kernels.merge.merger import Merger as Merger
@@ -48,7 +50,9 @@ _HEAVY = {
     "contradiction": "anabranch.model.consistency",
     "difference": "anabranch.model.consistency",
     "history": "anabranch.model.history",
+    "in_step": "anabranch.engines.embedded.in_step",
     "incompatibility": "anabranch.model.consistency",
+    "merge": "anabranch.engines.embedded.merge",
     "observe": "anabranch.model.observation",
     "read": "anabranch.connectors.files",
     "write": "anabranch.connectors.files",
@@ -92,7 +96,9 @@ __all__ = [
     "contradiction",
     "difference",
     "history",
+    "in_step",
     "incompatibility",
+    "merge",
     "observe",
     "parse",
     "read",

@@ -73,7 +73,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(random=randoms)
 def test_the_output_means_what_the_replicas_mean(way, random):
     scenario = Scenario.drawn(random, Case.R3, "none")
@@ -88,7 +88,7 @@ def test_the_output_means_what_the_replicas_mean(way, random):
 @pytest.mark.parametrize(
     ("way", "fault"), [("naive", "none"), ("pure python", "none"), ("pure python", "gap")]
 )
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(random=randoms)
 def test_other_ways_of_r3_give_its_elements_one_by_one(way, fault, random):
     scenario = Scenario.drawn(random, Case.R3, fault)

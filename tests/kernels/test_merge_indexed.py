@@ -93,6 +93,15 @@ def test_more_inputs_than_there_was_room_for_are_taken(make):
     assert merge.kernel.nodes.used == 0
 
 
+@pytest.mark.parametrize("make", [R3, R4])
+def test_nothing_is_held_after_the_end_of_time(make):
+    merge = Named(make)
+    merge.attach("a")
+    merge.push_all("a", [Insert({"value": "a"}, 1, FOREVER), Insert({"value": "b"}, 1, 9), Stable(5)])
+    assert merge.push("a", Stable(FOREVER)) == [Stable(FOREVER)]
+    assert merge.kernel.nodes.used == 0
+
+
 def test_a_second_event_of_a_payload_and_start_breaks_the_key():
     merge = Named(R3)
     merge.attach("a")

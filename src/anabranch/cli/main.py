@@ -8,12 +8,13 @@ import threading
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from anabranch.cli import check, convert, demo, diff, generate, show
+from anabranch.cli import check, convert, demo, diff, generate, merge, show
 
 COMMANDS = {
     "show": show,
     "check": check,
     "diff": diff,
+    "merge": merge,
     "convert": convert,
     "generate": generate,
     "demo": demo,
@@ -61,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
         "  anabranch show feed.jsonl             the relation a recorded stream denotes\n"
         "  anabranch check a.jsonl b.parquet     are they valid, and can they be one stream?\n"
         "  anabranch diff a.jsonl b.jsonl        do they mean the same?\n"
+        "  anabranch merge a.jsonl b.jsonl       one stream of both, on standard output\n"
         "\nanabranch COMMAND --help says more about each.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -54,7 +54,7 @@ from anabranch.kernels.merge.said import (
 )
 from anabranch.kernels.merge.sides import Sides
 from anabranch.model.application import ADJUST, INSERT, STABLE
-from anabranch.model.batch import Batch, Kind
+from anabranch.model.batch import Batch
 from anabranch.model.compiled import compiled, inlined
 from anabranch.model.output_policy import FirstThenFinal, OutputPolicy
 from anabranch.model.payloads import PayloadStore
@@ -158,7 +158,7 @@ def _change(nodes: Nodes, node: int, time: int, end: int, sides: Sides, said: Sa
 def _advance(nodes: Nodes, time: int, first: int, stable: int, sides: Sides, said: Said) -> None:
     """Make the output agree with the input that leads as far as this stable makes it final."""
     count = 0
-    while nodes.open.size[0] and nodes.open.key[0] < time:
+    while nodes.open.size[0] and (nodes.open.key[0] < time or time == FOREVER):
         key = nodes.open.key[0]
         node = pop(nodes.open)
         if nodes.cells[node, STATE] == HALF and nodes.cells[node, GIVEN] == key:
@@ -410,10 +410,10 @@ class R3:
     def _say(self, i: int, batch: Batch) -> Batch:
         payload = self.payloads.admit(batch.payload)
         elements = batch.kind, batch.start, batch.end, batch.identities
-        self.nodes = self.nodes.with_room(int(np.count_nonzero(batch.kind == Kind.INSERT)))
         reaction = Reaction.of(self.policy, int(self.sides.attached.sum()))
         parts, born, row, state = [], [], 0, NO_ROOM
         while state == NO_ROOM:
+            self.nodes = self.nodes.with_room(1)
             said = Said.of_capacity(len(batch) + self.nodes.used + 1)
             created = np.empty(len(batch) - row, np.int32)
             self.stable, state = drain(self.nodes, self.stable, self.sides, self.remember, said, self.notes)

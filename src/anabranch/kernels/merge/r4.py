@@ -80,7 +80,7 @@ from anabranch.kernels.merge.said import (
 )
 from anabranch.kernels.merge.sides import Sides
 from anabranch.model.application import ADJUST, STABLE
-from anabranch.model.batch import Batch, Kind
+from anabranch.model.batch import Batch
 from anabranch.model.compiled import compiled, inlined
 from anabranch.model.output_policy import FirstThenFinal, OutputPolicy, Pace
 from anabranch.model.payloads import PayloadStore
@@ -271,7 +271,7 @@ def _advance(
 ) -> None:
     """Make the output agree with who decides as far as this stable makes it final."""
     count = 0
-    while nodes.open.size[0] and nodes.open.key[0] < time:
+    while nodes.open.size[0] and (nodes.open.key[0] < time or time == FOREVER):
         node = pop(nodes.open)
         if nodes.cells[node, STATE] == HALF:
             count = _visit(nodes, ledgers, node, time, first, stable, sides, evidence, count)
@@ -635,13 +635,12 @@ class R4:
     def _say(self, i: int, batch: Batch) -> Batch:
         payload = self.payloads.admit(batch.payload)
         elements = batch.kind, batch.start, batch.end, batch.old_end, batch.identities
-        data = int(np.count_nonzero(batch.kind != Kind.STABLE))
         reaction = Reaction.of(self.policy, int(self.sides.attached.sum()))
         pace = PACES[self.pace]
         parts, born, tardy, row, state = [], [], [], 0, NO_ROOM
         while state == NO_ROOM:
-            self.nodes = self.nodes.with_room(min(data, len(batch) - row) + 1)
-            self.ledgers = self.ledgers.with_room(min(data, len(batch) - row) + 2)
+            self.nodes = self.nodes.with_room(1)
+            self.ledgers = self.ledgers.with_room(2)
             said = Said.of_capacity(len(batch) + int(self.weight[0]) + 2)
             created, late = np.empty((2, len(batch) - row), np.int32)
             self.stable, state = drain(

@@ -1,0 +1,34 @@
+"""Ours: case R3, the output handed on batch by batch."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from baselines.attached import attached
+
+from anabranch.kernels.merge.r3 import R3
+from anabranch.model.batch import Batch, Kind
+from peers.arrivals import Job, Ready, copies, in_turn
+
+
+def opened(inputs: int) -> Callable[[int, Batch], Batch]:
+    """A merge as what it says to a batch of a numbered input."""
+    return R3(attached(inputs)).push
+
+
+def prepare(folder: Path, revised: bool, ready: Ready) -> Job:
+    """The merge is the same with and without revisions."""
+    arrivals = ready((number, Batch.from_arrow(batch)) for number, batch in in_turn(folder))
+
+    def job() -> tuple[int, int]:
+        push = opened(len(copies(folder)))
+        rows = ends = 0
+        for number, batch in arrivals:
+            out = push(number, batch)
+            told = out.kind != Kind.STABLE
+            removed = told & (out.end == out.start)
+            rows += np.count_nonzero(out.kind == Kind.INSERT) - np.count_nonzero(removed)
+            ends += int((out.end[told & ~removed]).sum() - out.old_end[told].sum())
+        return int(rows), ends
+
+    return job

@@ -1,0 +1,125 @@
+"""The inputs of a merge as the command line names them: files, and what is asked for each."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from anabranch.model.output_policy import POLICIES, OutputPolicy, Quorum
+from anabranch.model.properties import Fact, Properties
+from anabranch.model.time import checked_tick
+
+ALL = "all"
+"""The name that stands for every input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked for one input."""
+
+    properties: Properties | None
+    guarantee: int | None
+    complete: bool
+
+
+def asked_for(name: str, options: argparse.Namespace) -> Asked:
+    """What the options ask for an input."""
+    facts = [fact for whose, some in options.declare if whose in (None, name) for fact in some]
+    times = [time for whose, time in options.guarantee if whose == name]
+    return Asked(
+        Properties.of(*facts) if facts else None,
+        times[-1] if times else None,
+        name not in options.lossy and ALL not in options.lossy,
+    )
+
+
+def check_names(options: argparse.Namespace, names: Sequence[str]) -> None:
+    """What is asked for an input is asked for one that there is."""
+    asked = {
+        "--declare": [name for name, _ in options.declare if name is not None],
+        "--lossy": [name for name in options.lossy if name != ALL],
+        "--guarantee": [name for name, _ in options.guarantee],
+    }
+    for option, some in asked.items():
+        for name in some:
+            if name not in names:
+                error = ValueError(f"{option} is about an input, and none is called {name!r}")
+                error.add_note(f"The inputs are {', '.join(map(repr, names)) or 'none'}.")
+                raise error
+
+
+def named_files(arguments: Sequence[str]) -> dict[str, str]:
+    """The files by the names of their inputs: those that are given, else as little of the path as differs."""
+    split = [_name_and_path(argument) for argument in arguments]
+    forms: list[Callable[[str], str]] = [lambda path: Path(path).stem, lambda path: Path(path).name, str]
+    for form in forms:
+        names = [name or ("stdin" if path == "-" else form(path)) for name, path in split]
+        if len(set(names)) == len(names):
+            return dict(zip(names, (path for _, path in split), strict=True))
+    given = [name for name, _ in split if name]
+    for name in given:
+        if given.count(name) > 1:
+            raise ValueError(f"an input has a name of its own, two are called {name!r}")
+    twice = next(path for _, path in split if sum(path == other for _, other in split) > 1)
+    error = ValueError(f"inputs are told apart by their names, and {twice} is given twice")
+    error.add_note(f"Name them: one={twice} two={twice}")
+    raise error
+
+
+def _name_and_path(argument: str) -> tuple[str | None, str]:
+    """A file that is there is meant as it is, whatever its name."""
+    name, equals, path = argument.partition("=")
+    return (name, path) if equals and name and path and not Path(argument).exists() else (None, argument)
+
+
+def policy_argument(text: str) -> OutputPolicy:
+    """A policy, for a quorum with its share."""
+    name, equals, share = text.partition("=")
+    if name not in POLICIES or (equals and POLICIES[name] is not Quorum):
+        raise argparse.ArgumentTypeError(
+            f"a policy is one of {', '.join(POLICIES)}, and quorum=SHARE, not {text!r}"
+        )
+    if not equals:
+        return POLICIES[name]()
+    try:
+        return Quorum(fraction=float(share))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"a quorum is a share above 0 and at most 1, not {share!r}"
+        ) from None
+
+
+def declaration_argument(text: str) -> tuple[str | None, list[Fact]]:
+    """Facts, and the input they are about if not all."""
+    name, equals, facts = text.partition("=")
+    known = {fact_word(fact): fact for fact in Fact}
+    words = [word.replace(" ", "-").replace("_", "-") for word in names_argument(facts if equals else text)]
+    unknown = [word for word in words if word not in known]
+    if unknown or not words:
+        raise argparse.ArgumentTypeError(f"a fact is one of {', '.join(known)}, not {', '.join(unknown)!r}")
+    return name if equals else None, [known[word] for word in words]
+
+
+def guarantee_argument(text: str) -> tuple[str, int]:
+    """An input and the time from which it shows everything."""
+    name, equals, time = text.rpartition("=")
+    try:
+        return name if equals and name else _no_name(text), checked_tick(int(time), "a guarantee")
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(f"a guarantee is NAME=TICK, not {text!r}") from None
+
+
+def _no_name(text: str) -> str:
+    raise ValueError(text)
+
+
+def names_argument(text: str) -> list[str]:
+    """Names with commas between them."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def fact_word(fact: Fact) -> str:
+    """A fact as an argument."""
+    return str(fact).replace(" ", "-")

@@ -1,0 +1,314 @@
+"""Merge replicas: several recorded streams that mean the same, as one.
+
+Each file is an input, called as its stem or as NAME=FILE says. One file that records several inputs in the
+order of arrival is played as it is, with those that come and go. Files are read in step: always the one
+whose last stable is least, so the result repeats exactly. An input that ends before stable(∞) has left.
+
+The narrowest case is picked that the declared properties allow; without any it is R4, which needs none.
+The stream goes to --out, a summary of who led, lagged and disagreed to standard error.
+Exit status: 0 merged, 1 merged but inputs disagreed (the output has what the leader showed), 2 misuse.
+
+examples:
+  anabranch merge a.jsonl b.parquet --out merged.jsonl
+  anabranch merge a.jsonl b.jsonl --lossy all --out -     each has holes, the union is complete
+  anabranch merge east=1.jsonl west=2.jsonl --policy final --lag 60
+  anabranch merge a.parquet b.parquet --declare perfect,keyed --explain
+  anabranch merge a.jsonl b.jsonl --guarantee b=1200      b joined late
+  anabranch merge recording.jsonl --policy quorum=0.6 --json
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anabranch.cli.arguments import (
+    FORMATS,
+    add_json,
+    add_policy,
+    add_reading,
+    check_standard_input,
+    policy_of,
+    source_of,
+    whole_number,
+)
+from anabranch.cli.inputs import (
+    ALL,
+    asked_for,
+    check_names,
+    declaration_argument,
+    fact_word,
+    guarantee_argument,
+    named_files,
+    names_argument,
+    policy_argument,
+)
+from anabranch.model.output_policy import POLICIES, FirstThenFinal, Pace
+from anabranch.model.properties import Case, Fact
+
+if TYPE_CHECKING:
+    from anabranch.kernels.merge.merger import Merger, OnBroken
+    from anabranch.kernels.merge.status import Disagreement, Status
+    from anabranch.model.batch import Batch
+    from anabranch.model.validity import Policy, Violation
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``merge``."""
+    parser.add_argument(
+        "files", nargs="+", metavar="[NAME=]FILE", help="recorded replicas, or - for standard input"
+    )
+    parser.add_argument("--out", metavar="FILE", default="-", help="the file to write (default -, as jsonl)")
+    parser.add_argument("--to", choices=FORMATS, help="format of the output; its ending tells it otherwise")
+    parser.add_argument("--text", action="store_true", help="write values that JSON has no type for as text")
+    parser.add_argument(
+        "--policy",
+        type=policy_argument,
+        default=FirstThenFinal(),
+        metavar="POLICY",
+        help=f"when an event is out: {', '.join(POLICIES)}[=SHARE] (default first)",
+    )
+    parser.add_argument(
+        "--lag", type=whole_number, default=0, metavar="TICKS", help="keep the stable this far behind"
+    )
+    parser.add_argument("--case", choices=[case.name for case in Case], help="this case, instead of picking")
+    parser.add_argument(
+        "--declare",
+        type=declaration_argument,
+        action="append",
+        default=[],
+        metavar="[NAME=]FACT,…",
+        help=f"what all inputs, or one, promise: {', '.join(map(fact_word, Fact))}",
+    )
+    parser.add_argument(
+        "--lossy",
+        type=names_argument,
+        default=[],
+        metavar="NAME,…",
+        help=f"inputs that may have holes, or {ALL!r}",
+    )
+    parser.add_argument(
+        "--pace",
+        choices=[pace.value for pace in Pace],
+        default=Pace.SLOWEST.value,
+        help="whose stable is followed while there are only lossy inputs (default slowest)",
+    )
+    parser.add_argument(
+        "--guarantee",
+        type=guarantee_argument,
+        action="append",
+        default=[],
+        metavar="NAME=TICK",
+        help="an input that joined late shows every event that ends at or after this time",
+    )
+    parser.add_argument(
+        "--identity",
+        type=names_argument,
+        metavar="COLUMN,…",
+        help="what tells events apart (default all columns)",
+    )
+    parser.add_argument(
+        "--on-broken",
+        choices=("raise", "generalise", "drop"),
+        default="raise",
+        help="where an input breaks a declared property: stop (raise, the default), go on in a more general "
+        "case (generalise), or leave the element out (drop)",
+    )
+    parser.add_argument("--explain", action="store_true", help="say which case and why, and merge nothing")
+    add_reading(parser)
+    add_policy(parser)
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the merged stream, and say who led and who disagreed."""
+    from anabranch.cli import quarantine
+    from anabranch.cli.progress import progress
+    from anabranch.connectors.writing import Target
+
+    files = named_files(options.files)
+    paths = list(files.values())
+    check_standard_input(paths)
+    quarantine.check_target(options.quarantine, paths)
+    target = Target.named(options.out, options.to, as_text=options.text)
+    _check_out(options, paths)
+    aside: list[tuple[str, Violation]] = []
+    merger = _merger(options, files, aside)
+    with progress(f"merging {', '.join(files)}") as done:
+        sources = _sources(options, files, aside, done)
+        if options.explain:
+            return _explain(merger, sources, options)
+        count = target.write(_merged(merger, sources, options))
+    if options.quarantine:
+        quarantine.write(aside, options.quarantine)
+    status = merger.status()
+    if options.json:
+        _print_json(_status_fields(status), options)
+    else:
+        print(f"{options.out}: {count} elements\n{status}", file=sys.stderr)
+    return 1 if any(one.disagreements for one in status.inputs.values()) else 0
+
+
+def _check_out(options: argparse.Namespace, paths: list[str]) -> None:
+    """What is merged is not written over what is read, nor over what is set aside."""
+    if options.out == "-":
+        return
+    others = [*paths, *([options.quarantine] if options.quarantine else [])]
+    if any(Path(options.out).absolute() == Path(path).absolute() for path in others if path != "-"):
+        raise ValueError(f"--out would write over {options.out}, which is an input or the quarantine")
+
+
+def _merger(options: argparse.Namespace, files: dict[str, str], aside: list[tuple[str, Violation]]) -> Merger:
+    from dataclasses import replace
+
+    from anabranch.kernels.merge.merger import Generalise, Merger
+    from anabranch.model.validity import Drop, Quarantine, Raise
+
+    invalid: Policy = policy_of(options)
+    left_out: Policy = Drop()
+    if options.quarantine:
+        recording = next(iter(files.values()))
+        invalid = left_out = Quarantine(
+            lambda violation: aside.append((files.get(violation.input or "", recording), violation))
+        )
+    broken: dict[str, OnBroken] = {"raise": Raise(), "generalise": Generalise(), "drop": left_out}
+    return Merger(
+        options.case,
+        replace(options.policy, lag=options.lag),
+        pace=Pace(options.pace),
+        identity=options.identity,
+        on_invalid=invalid,
+        on_broken=broken[options.on_broken],
+        on_late=left_out,
+    )
+
+
+def _sources(
+    options: argparse.Namespace,
+    files: dict[str, str],
+    aside: list[tuple[str, Violation]],
+    progress: Callable[[float], object],
+) -> dict[str, Iterator[Batch]]:
+    """What each file holds; progress is told how much of all has been read."""
+    from anabranch.model.validity import Quarantine
+
+    done = dict.fromkeys(files, 0.0)
+
+    def batches(name: str, path: str) -> Iterator[Batch]:
+        def tell(share: float) -> None:
+            done[name] = share
+            progress(sum(done.values()) / len(done))
+
+        policy = policy_of(options)
+        if isinstance(policy, Quarantine):
+            policy = Quarantine(lambda violation: aside.append((path, violation)))
+        return source_of(options, path).batches(policy=policy, progress=tell)
+
+    sources = {name: batches(name, path) for name, path in files.items()}
+    if len(files) == 1:
+        return sources
+    return {name: _of_one_input(batches, files[name]) for name, batches in sources.items()}
+
+
+def _of_one_input(batches: Iterator[Batch], path: str) -> Iterator[Batch]:
+    for batch in batches:
+        if batch.input is not None:
+            error = ValueError(f"a file that records several inputs is merged by itself, {path} is one")
+            error.add_note(f"It records {', '.join(map(repr, batch.inputs))}.")
+            error.add_note("Take one of them out with: anabranch convert FILE OUT --input NAME")
+            raise error
+        yield batch
+
+
+def _attach(merger: Merger, name: str, guarantee: int | None, options: argparse.Namespace) -> Batch:
+    """An input joins with what is asked for it; a guarantee in a recording is a complete input's."""
+    asked = asked_for(name, options)
+    if asked.guarantee is not None:
+        guarantee = asked.guarantee
+    elif not asked.complete:
+        guarantee = None
+    return merger.attach(name, guarantee, asked.properties, complete=asked.complete)
+
+
+def _merged(
+    merger: Merger, sources: dict[str, Iterator[Batch]], options: argparse.Namespace
+) -> Iterator[Batch]:
+    from anabranch.engines.embedded.in_step import merge_in_step
+
+    sources, recording = _told_apart(sources)
+    for batch in recording:
+        if len(batch):
+            yield merger.play(batch, attach=lambda name, time: _attach(merger, name, time, options))
+    check_names(options, [*merger.tallies, *sources])
+    for name in sources:
+        yield _attach(merger, name, None, options)
+    yield from merge_in_step(sources, merger)
+
+
+def _told_apart(sources: dict[str, Iterator[Batch]]) -> tuple[dict[str, Iterator[Batch]], Iterator[Batch]]:
+    """The inputs by name, or the recording if that is what the one file holds."""
+    if len(sources) > 1:
+        return sources, iter(())
+    ((name, batches),) = sources.items()
+    first = next((batch for batch in batches if len(batch)), None)
+    if first is None:
+        return {name: iter(())}, iter(())
+    whole = chain([first], batches)
+    return ({name: whole}, iter(())) if first.input is None else ({}, whole)
+
+
+def _explain(merger: Merger, sources: dict[str, Iterator[Batch]], options: argparse.Namespace) -> int:
+    sources, recording = _told_apart(sources)
+    names = [*sources, *dict.fromkeys(name for batch in recording for name in batch.inputs)]
+    check_names(options, names)
+    for name in names:
+        _attach(merger, name, None, options)
+    if options.json:
+        status = merger.status()
+        fields = {"case": status.case, "reason": status.reason, "policy": status.policy, "inputs": names}
+        _print_json({**fields, "explanation": merger.explain().split("\n")}, options)
+    else:
+        print(merger.explain())
+    return 0
+
+
+def _print_json(answer: dict[str, Any], options: argparse.Namespace) -> None:
+    import json
+
+    is_stream = options.out == "-" and not options.explain
+    print(json.dumps(answer, ensure_ascii=False), file=sys.stderr if is_stream else sys.stdout)
+
+
+def _status_fields(status: Status) -> dict[str, Any]:
+    """A status as JSON fields, with times as everywhere: null is infinite, what never was is left out."""
+    from anabranch.cli.shown import time_field
+
+    def with_times(fields: dict[str, Any], *names: str) -> dict[str, Any]:
+        times = {key: value for name in names for key, value in time_field(name, fields[name]).items()}
+        return {key: value for key, value in fields.items() if key not in names} | times
+
+    fields = with_times(status.as_dict(), "frontier")
+    fields["inputs"] = {
+        name: with_times(one, "frontier", "guarantee") for name, one in fields["inputs"].items()
+    }
+    return fields | {"disagreements": [_disagreement_fields(one) for one in status.disagreements]}
+
+
+def _disagreement_fields(one: Disagreement) -> dict[str, Any]:
+    """Who has which event where the output has which; null where there is none."""
+    from anabranch.cli.shown import event_fields, time_field
+    from anabranch.model.elements import Event
+
+    def event(end: int | None) -> dict[str, Any] | None:
+        return None if end is None else event_fields(Event(one.payload, one.start, end))
+
+    return {
+        "input": one.input,
+        "shown": event(one.shown),
+        "given": event(one.given),
+        **time_field("since", one.since),
+    }

@@ -1,0 +1,1 @@
+"""What runs operators: threads, queues and the outside world, which kernels know nothing of."""

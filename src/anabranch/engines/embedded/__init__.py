@@ -1,0 +1,1 @@
+"""The engine within one Python process."""
