@@ -193,7 +193,7 @@ def _advance(mine: Nodes, output: Nodes, time: int, said: Said, gone: Any, forgo
         say_adjust(said, place, start, given, start if end == ABSENT else end)
         output.cells[node, END] = end
         forgotten = _settle(output, node, time, gone, forgotten)
-    say_stable(said, time)
+    say_stable(said, time, NOBODY)
     return forgotten
 
 

@@ -252,7 +252,7 @@ def report(seed: int, wrong: str, folder: Path) -> str:
 
     trial = shrunk(Trial.drawn(seed))
     path = folder / f"merge-{seed}.jsonl"
-    write([Batch.of(trial.scenario.recording)], str(path))
+    write(str(path), [Batch.of(trial.scenario.recording)])
     return (
         f"seed {seed}: {trial.case.name}, {trial.scenario.policy}, {trial.scenario.fault}\n{wrong}\n"
         f"smallest recording:\n{text(trial.scenario.recording)}\nreplay: {command(trial, str(path))}"

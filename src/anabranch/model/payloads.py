@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anabranch.model.rows import rows_without_columns, stacked, take_rows
+from anabranch.model.rows import rows_in_runs, rows_without_columns, stacked, take_rows
 from anabranch.model.schema import conformed, unified
 
 SLACK = 65_536
@@ -103,6 +103,8 @@ class PayloadStore:
         if not self.schema.names:
             return rows_without_columns(len(places))
         fresh = places >= self.next_place
+        if fresh.all():
+            return rows_in_runs(rows, places - self.next_place)
         if (fresh | nothing).all():
             return rows.take(pa.array(places - self.next_place, mask=nothing))
         if self.rows + rows.num_rows <= _MUCH * len(places):

@@ -19,6 +19,20 @@ def take_rows(rows: pa.RecordBatch, places: NDArray[Any]) -> pa.RecordBatch:
     return rows.take(pa.array(places)) if rows.num_columns else rows_without_columns(len(places))
 
 
+_LONG = 32
+
+
+def rows_in_runs(rows: pa.RecordBatch, places: NDArray[np.int64]) -> pa.RecordBatch:
+    """Rows that mostly stand together: one run of them is a slice, a few long ones are copied whole."""
+    cuts = np.flatnonzero(np.diff(places) != 1) + 1
+    if _LONG * len(cuts) > len(places):
+        return take_rows(rows, places)
+    if not len(places):
+        return rows[:0]
+    bounds = zip([0, *cuts.tolist()], [*cuts.tolist(), len(places)], strict=True)
+    return stacked([rows.slice(int(places[begin]), end - begin) for begin, end in bounds])
+
+
 def rows_without_columns(count: int) -> pa.RecordBatch:
     """A record batch of rows that hold nothing."""
     return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))

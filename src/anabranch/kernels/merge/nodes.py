@@ -36,7 +36,7 @@ LOW, HIGH, START, PLACE, STATE, EXTRA = range(6)
 FREE, UNFROZEN, HALF, VISITED, DECIDED = range(5)
 """States of a node. A visited one is half frozen or getting so, and noted as about to change."""
 
-HEAD, LENGTH, SKIPPED = range(3)
+HEAD, LENGTH, SKIPPED, FORGOTTEN = range(4)
 
 
 class Nodes(NamedTuple):
@@ -57,7 +57,8 @@ class Nodes(NamedTuple):
     stamp: NDArray[np.int64]
     """By place in the queue, the stable that decided the node."""
     queue: NDArray[np.int64]
-    """Where the queue begins, how many are in it, and how many left it without being compared."""
+    """Where the queue begins, how many are in it, how many left it without being compared, and the stable
+    that decided the last one that left it: what starts at or after that has not been forgotten."""
 
     @classmethod
     def of_capacity(cls, capacity: int, width: int, inputs: int) -> "Nodes":
@@ -75,7 +76,7 @@ class Nodes(NamedTuple):
             changing=np.empty(capacity, np.int32),
             decided=np.empty(capacity, np.int32),
             stamp=np.empty(capacity, np.int64),
-            queue=np.zeros(3, np.int64),
+            queue=np.array([0, 0, 0, ABSENT], np.int64),
         )
 
     @property
@@ -202,7 +203,6 @@ def create(nodes: Nodes, slot: int, tag: int, low: Any, high: Any, start: int, p
     nodes.cells[node, START] = start
     nodes.cells[node, PLACE] = place
     nodes.cells[node, STATE] = UNFROZEN
-    push(nodes.due, start, node)
     return node
 
 
@@ -238,6 +238,7 @@ def decide(nodes: Nodes, node: int, time: int) -> None:
 def leave_queue(nodes: Nodes) -> None:
     """Forget the node that was decided first."""
     head = nodes.queue[HEAD]
+    nodes.queue[FORGOTTEN] = nodes.stamp[head]
     delete(nodes, nodes.decided[head])
     nodes.queue[HEAD] = head + 1 if head + 1 < len(nodes.decided) else 0
     nodes.queue[LENGTH] -= 1
@@ -254,10 +255,8 @@ def restore(nodes: Nodes, cells: Any, stamps: Any) -> None:
             nodes.cells[node, column] = cells[row, column]
         if row < len(stamps):
             decide(nodes, node, stamps[row])
-    nodes.due.size[0] = 0
-    for node in range(len(cells)):
-        if nodes.cells[node, STATE] == UNFROZEN:
-            push(nodes.due, nodes.cells[node, START], node)
+        elif nodes.cells[node, STATE] == UNFROZEN:
+            push(nodes.due, start, node)
 
 
 @compiled

@@ -22,6 +22,7 @@ from anabranch.kernels.merge.matrix import columns_of, matrix_of
 from anabranch.kernels.merge.nodes import (
     ABSENT,
     EXTRA,
+    FORGOTTEN,
     HALF,
     HEAD,
     LENGTH,
@@ -155,7 +156,9 @@ def _change(nodes: Nodes, node: int, time: int, end: int, sides: Sides, said: Sa
 
 
 @compiled
-def _advance(nodes: Nodes, time: int, first: int, stable: int, sides: Sides, said: Said) -> None:
+def _advance(
+    nodes: Nodes, time: int, first: int, stable: int, sides: Sides, said: Said, null_row: int
+) -> None:
     """Make the output agree with the input that leads as far as this stable makes it final."""
     count = 0
     while nodes.open.size[0] and (nodes.open.key[0] < time or time == FOREVER):
@@ -175,7 +178,7 @@ def _advance(nodes: Nodes, time: int, first: int, stable: int, sides: Sides, sai
     for n in range(count):
         node = nodes.changing[n]
         _change(nodes, node, time, _wanted(nodes, node, time, first, stable, sides), sides, said)
-    say_stable(said, time)
+    say_stable(said, time, null_row)
 
 
 @compiled
@@ -207,11 +210,11 @@ def _forget_passed(nodes: Nodes, sides: Sides, remember: int, notes: Notes) -> N
 
 @compiled
 def drain(
-    nodes: Nodes, stable: int, sides: Sides, remember: int, said: Said, notes: Notes
+    nodes: Nodes, stable: int, sides: Sides, remember: int, said: Said, notes: Notes, null_row: int
 ) -> tuple[int, int]:
     """Let inputs join and lead until none is ahead of the output, or the output may not have room.
 
-    Returns the stable and DONE or NO_ROOM.
+    ``null_row`` is the place of a payload that is null, or NOBODY. Returns the stable and DONE or NO_ROOM.
     """
     while True:
         join_all(sides, stable)
@@ -222,7 +225,7 @@ def drain(
         if len(said.kind) - said.rows[0] <= len(nodes.free) - nodes.unused[0]:
             return stable, NO_ROOM
         time = sides.reached[first]
-        _advance(nodes, time, first, stable, sides, said)
+        _advance(nodes, time, first, stable, sides, said, null_row)
         stable = time
 
 
@@ -278,7 +281,7 @@ def merge(
         if kind[row] == STABLE:
             if start[row] > sides.reached[i]:
                 sides.reached[i] = start[row]
-                stable, state = drain(nodes, stable, sides, remember, said, notes)
+                stable, state = drain(nodes, stable, sides, remember, said, notes, place + row)
                 lead = i if reaction.code != LEADER else followed(sides)
                 if state != DONE:
                     return row + 1, state, stable, births
@@ -289,7 +292,7 @@ def merge(
         slot = find(nodes, tag, low, high, start[row])
         node = node_at(nodes, slot)
         if node == NOBODY:
-            if kind[row] == ADJUST or start[row] < stable:
+            if kind[row] == ADJUST or start[row] < min(stable, nodes.queue[FORGOTTEN]):
                 row += 1
                 continue
             if said.rows[0] == len(said.kind) or not nodes.unused[0]:
@@ -300,6 +303,11 @@ def merge(
                 cells[node, SHOWN + j] = ABSENT
             created[births] = node
             births += 1
+            if start[row] < stable:
+                # The output lacks it for good; whether the input means it shows when the input has passed it.
+                decide(nodes, node, stable)
+            else:
+                push(nodes.due, start[row], node)
         elif kind[row] == INSERT and cells[node, SHOWN + i] != ABSENT:
             return row, NOT_KEYED, stable, births
         elif said.rows[0] == len(said.kind):
@@ -380,7 +388,7 @@ class R3:
         cells = self.nodes.cells[rows]
         payload = self.payloads.at(cells[:, PLACE])
         cells[:, PLACE] = 0
-        state = {"stable": self.stable, "unchecked": int(self.nodes.queue[SKIPPED])}
+        state = {"stable": self.stable, "queue": self.nodes.queue[SKIPPED:].tolist()}
         return state, [columns_of(cells), columns_of(stamps[:, None]), payload]
 
     @classmethod
@@ -393,7 +401,7 @@ class R3:
         cells[:, PLACE] = np.arange(len(cells))
         loaded = cls(sides, policy, remember, state["stable"])
         loaded.nodes = Nodes.restored(cells, matrix_of(stamps)[:, 0], sides.capacity)
-        loaded.nodes.queue[SKIPPED] = state["unchecked"]
+        loaded.nodes.queue[SKIPPED:] = state["queue"]
         loaded.payloads.add(loaded.payloads.admit(payload))
         _open_all(loaded.nodes, loaded.stable, sides.capacity)
         return loaded
@@ -416,7 +424,9 @@ class R3:
             self.nodes = self.nodes.with_room(1)
             said = Said.of_capacity(len(batch) + self.nodes.used + 1)
             created = np.empty(len(batch) - row, np.int32)
-            self.stable, state = drain(self.nodes, self.stable, self.sides, self.remember, said, self.notes)
+            self.stable, state = drain(
+                self.nodes, self.stable, self.sides, self.remember, said, self.notes, NOBODY
+            )
             if state == DONE:
                 row, state, self.stable, births = merge(
                     self.nodes,

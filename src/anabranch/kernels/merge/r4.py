@@ -48,6 +48,7 @@ from anabranch.kernels.merge.ledgers import (
 from anabranch.kernels.merge.matrix import columns_of, matrix_of
 from anabranch.kernels.merge.nodes import (
     ABSENT,
+    FORGOTTEN,
     HALF,
     HEAD,
     LENGTH,
@@ -268,6 +269,7 @@ def _advance(
     sides: Sides,
     evidence: bool,
     said: Said,
+    null_row: int,
 ) -> None:
     """Make the output agree with who decides as far as this stable makes it final."""
     count = 0
@@ -290,7 +292,7 @@ def _advance(
     for n in range(count):
         _change(nodes, ledgers, nodes.changing[n], stable, time, said)
         _settle(nodes, ledgers, nodes.changing[n], time, len(sides.attached), evidence)
-    say_stable(said, time)
+    say_stable(said, time, null_row)
 
 
 @compiled
@@ -365,10 +367,11 @@ def drain(
     said: Said,
     notes: Notes,
     weight: Any,
+    null_row: int,
 ) -> tuple[int, int]:
     """Let inputs join and lead until none is ahead of the output, or the output may not have room.
 
-    Returns the stable and DONE or NO_ROOM.
+    ``null_row`` is the place of a payload that is null, or NOBODY. Returns the stable and DONE or NO_ROOM.
     """
     while True:
         join_all(sides, stable)
@@ -379,7 +382,7 @@ def drain(
             return stable, DONE
         if len(said.kind) - said.rows[0] <= weight[0]:
             return stable, NO_ROOM
-        _advance(nodes, ledgers, time, first, stable, sides, evidence, said)
+        _advance(nodes, ledgers, time, first, stable, sides, evidence, said, null_row)
         stable = time
 
 
@@ -461,7 +464,7 @@ def merge(
             if start[row] > sides.reached[i]:
                 sides.reached[i] = start[row]
                 stable, state = drain(
-                    nodes, ledgers, stable, sides, pace, evidence, remember, said, notes, weight
+                    nodes, ledgers, stable, sides, pace, evidence, remember, said, notes, weight, place + row
                 )
                 follows = reaction.code == EVERY or (reaction.code == LEADER and i == followed(sides))
                 if state != DONE:
@@ -476,8 +479,10 @@ def merge(
         node = node_at(nodes, slot)
         adjusts = kind[row] == ADJUST
         if node == NOBODY:
-            if start[row] < stable or (adjusts and sides.complete[i]):
-                if start[row] < stable and not sides.complete[i]:
+            is_late = start[row] < stable and not sides.complete[i]
+            is_news = start[row] >= min(stable, nodes.queue[FORGOTTEN]) and not adjusts
+            if is_late or (sides.complete[i] and not is_news):
+                if is_late:
                     sides.late[i] += 1
                     late[tardy] = row
                     tardy += 1
@@ -490,6 +495,11 @@ def merge(
                 nodes.cells[node, column] = 0
             created[births] = node
             births += 1
+            if start[row] < stable:
+                # The output lacks it for good; whether the input means it shows when the input has passed it.
+                decide(nodes, node, stable)
+            else:
+                push(nodes.due, start[row], node)
         weighed = nodes.cells[node, WEIGHT]
         before = total_shown(nodes, ledgers, node, i + 1) if reaction.code == AT_ONCE else 0
         hear(nodes, ledgers, node, i + 1, old_end[row], end[row], adjusts, sides.complete[i])
@@ -592,7 +602,7 @@ class R4:
             "stable": self.stable,
             "evidence": self.evidence,
             "weight": int(self.weight[0]),
-            "unchecked": int(self.nodes.queue[SKIPPED]),
+            "queue": self.nodes.queue[SKIPPED:].tolist(),
         }
         payload = self.payloads.at(cells[:, PLACE])
         cells[:, [PLACE, FIRST]] = 0
@@ -616,7 +626,7 @@ class R4:
         loaded = cls(sides, policy, pace, state["evidence"], remember, state["stable"])
         loaded.weight[0] = state["weight"]
         loaded.nodes = Nodes.restored(cells, matrix_of(stamps)[:, 0], sides.capacity)
-        loaded.nodes.queue[SKIPPED] = state["unchecked"]
+        loaded.nodes.queue[SKIPPED:] = state["queue"]
         loaded.ledgers = loaded.ledgers.with_room(entries.num_rows)
         link_entries(loaded.nodes, loaded.ledgers, matrix_of(entries))
         loaded.payloads.add(loaded.payloads.admit(payload))
@@ -654,6 +664,7 @@ class R4:
                 said,
                 self.notes,
                 self.weight,
+                NOBODY,
             )
             if state == DONE:
                 row, state, self.stable, births, count = merge(

@@ -11,7 +11,6 @@ from anabranch.model.application import ADJUST, INSERT, STABLE
 from anabranch.model.batch import Batch
 from anabranch.model.compiled import inlined
 from anabranch.model.payloads import PayloadStore
-from anabranch.model.slots import NOBODY
 
 
 class Said(NamedTuple):
@@ -79,9 +78,9 @@ def say_adjust(said: Said, place: int, start: int, old_end: int, end: int) -> No
 
 
 @inlined
-def say_stable(said: Said, time: int) -> None:
-    """Nothing before this time changes any more."""
-    _say(said, STABLE, NOBODY, time, 0, 0)
+def say_stable(said: Said, time: int, place: int) -> None:
+    """Nothing before this time changes any more; at the place there is a null row, or it is NOBODY."""
+    _say(said, STABLE, place, time, 0, 0)
 
 
 class Notes(NamedTuple):
