@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch.model.compiled import compiled
+from anabranch.model.compiled import inner
 
 
 class Heap(NamedTuple):
@@ -37,7 +37,7 @@ class Heap(NamedTuple):
         return larger
 
 
-@compiled
+@inner
 def push(heap: Heap, key: Any, item: Any) -> None:
     """One more item; the caller has made room."""
     spot = heap.size[0]
@@ -53,7 +53,7 @@ def push(heap: Heap, key: Any, item: Any) -> None:
     heap.item[spot] = item
 
 
-@compiled
+@inner
 def pop(heap: Heap) -> Any:
     """The item with the least key, which is taken out; there is one."""
     item = heap.item[0]

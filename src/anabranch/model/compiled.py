@@ -21,6 +21,12 @@ def compiled(function: Function) -> Function:
     return njit(cache=True, nogil=True, _nrt=False)(function)
 
 
+def inner(function: Function) -> Function:
+    """A loop that only compiled loops call: without the entrance for Python it compiles in half the time."""
+    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return njit(cache=True, nogil=True, _nrt=False, **options)(function)
+
+
 def inlined(function: Function) -> Function:
     """A few operations that are compiled into each loop that uses them."""
     return njit(inline="always", _nrt=False)(function)

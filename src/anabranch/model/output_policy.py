@@ -3,8 +3,8 @@
 All of them give the same relation in the end, and none ever breaks a stable it has sent. They trade how soon
 an event is out against how often what is out must be corrected.
 
-``lag`` keeps the stable of the output that many ticks behind what the inputs allow, under every policy:
-fewer corrections, later finality. The stable at the end of time does not lag.
+``lag`` keeps the stable of the output that many ticks behind what the inputs allow, under every policy: what
+waits for a stable waits longer, and is corrected less. The stable at the end of time does not lag.
 """
 
 from dataclasses import dataclass
@@ -47,14 +47,21 @@ class FirstThenFinal(OutputPolicy):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EveryChange(OutputPolicy):
-    """Every insert and every adjust of every input at once, as far as stables allow."""
+    """Every change of every input at once, as far as stables allow.
+
+    Where payload and start are a key (R3), the output follows whoever spoke last. Where they are not (R4), an
+    adjust is followed if the output has the end that it moves: which of several events it means is unknown.
+    """
 
     name: ClassVar[str] = "every-change"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HalfFrozen(OutputPolicy):
-    """An event once a stable has passed its start: what is out is never removed, its end may still move."""
+    """An event once a stable has passed its start: what is out is never removed, its end may still move.
+
+    In R0 to R2 no event is ever removed or moved, so there it is out at its first copy.
+    """
 
     name: ClassVar[str] = "half-frozen"
 
@@ -64,7 +71,8 @@ class FinalOnly(OutputPolicy):
     """An event once it can never change: no adjusts at all.
 
     The stable of the output waits for the earliest start of an event whose end is still open, so one event
-    without an end holds it until the end of time.
+    without an end holds it until the end of time. In R0 to R2 an event is final, and out, at its first copy;
+    unless the merge may generalise, which makes that a matter of stables again.
     """
 
     name: ClassVar[str] = "final"

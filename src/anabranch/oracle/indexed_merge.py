@@ -65,6 +65,13 @@ class IndexedMerge(Merge):
         self.pace = pace
         self.nodes: dict[tuple[int, Hashable], Node] = {}
         self.late: Counter[str] = Counter()
+        self.names: set[str] = set()
+
+    def attach(self, name: str, guarantee: int = BEGINNING, *, complete: bool = True) -> list[Element]:
+        """An input joins under a name that none has had."""
+        assert name not in self.names, f"{name} was attached before: what comes back is another input"
+        self.names.add(name)
+        return super().attach(name, guarantee, complete=complete)
 
     def _take(self, name: str, element: Element) -> None:
         match element:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from anabranch.kernels.merge.sides import Sides
-from anabranch.model.compiled import compiled
+from anabranch.model.compiled import inner
 from anabranch.model.output_policy import Pace
 from anabranch.model.slots import NOBODY
 from anabranch.model.time import BEGINNING, FOREVER
@@ -18,7 +18,7 @@ PACES = {Pace.SLOWEST: 0, Pace.FASTEST: 1}
 _SLOWEST = PACES[Pace.SLOWEST]
 
 
-@compiled
+@inner
 def join_all(sides: Sides, stable: int) -> None:
     """Let every input join that may."""
     for i in range(len(sides.attached)):
@@ -30,7 +30,7 @@ def join_all(sides: Sides, stable: int) -> None:
             sides.joined[i] = not sides.idle[i] and sides.reached[i] >= stable
 
 
-@compiled
+@inner
 def leader(sides: Sides) -> Any:
     """Who decides what is absent: the furthest complete input that has joined, or NOBODY."""
     found = np.int64(NOBODY)
@@ -41,14 +41,14 @@ def leader(sides: Sides) -> Any:
     return found
 
 
-@compiled
+@inner
 def _is_ahead(sides: Sides, i: int, other: Any) -> Any:
     if sides.reached[i] != sides.reached[other]:
         return sides.reached[i] > sides.reached[other]
     return sides.attached_as[i] < sides.attached_as[other]
 
 
-@compiled
+@inner
 def followed(sides: Sides) -> Any:
     """Whom the policy follows: the leader, or where nobody is complete the furthest of those there are."""
     found = leader(sides)
@@ -64,7 +64,7 @@ def followed(sides: Sides) -> Any:
     return found
 
 
-@compiled
+@inner
 def next_stable(sides: Sides, pace: int) -> Any:
     """The stable that lossy inputs allow while no complete one leads."""
     time = np.int64(BEGINNING)
@@ -78,7 +78,7 @@ def next_stable(sides: Sides, pace: int) -> Any:
     return time
 
 
-@compiled
+@inner
 def passed_by_all(sides: Sides) -> Any:
     """The stable that every attached input that is not idle has reached."""
     time = np.int64(FOREVER)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from anabranch.kernels.merge.nodes import EXTRA, START, Nodes
 from anabranch.kernels.merge.sides import Sides
-from anabranch.model.compiled import compiled, inlined
+from anabranch.model.compiled import compiled, inlined, inner
 from anabranch.model.slots import NOBODY
 from anabranch.model.time import BEGINNING
 
@@ -114,7 +114,7 @@ def shown(ledgers: Ledgers, entry: int, slot: int) -> Any:
     return max(ledgers.cells[entry, TOWARDS + 2 * slot] - ledgers.cells[entry, TOWARDS + 2 * slot + 1], 0)
 
 
-@compiled
+@inner
 def entry_with(nodes: Nodes, ledgers: Ledgers, node: int, end: int) -> Any:
     """The entry of a node for an end, or NOBODY."""
     entry = nodes.cells[node, FIRST]
@@ -125,7 +125,7 @@ def entry_with(nodes: Nodes, ledgers: Ledgers, node: int, end: int) -> Any:
     return np.int64(NOBODY)
 
 
-@compiled
+@inner
 def entry_for(nodes: Nodes, ledgers: Ledgers, node: int, end: int) -> Any:
     """The entry of a node for an end, which is made where there is none."""
     before, entry = np.int64(NOBODY), nodes.cells[node, FIRST]
@@ -177,7 +177,7 @@ def _drop(ledgers: Ledgers, entry: int) -> None:
     ledgers.unused[0] += 1
 
 
-@compiled
+@inner
 def drop_all(nodes: Nodes, ledgers: Ledgers, node: int) -> None:
     """Forget all entries of a node."""
     entry = nodes.cells[node, FIRST]
@@ -188,7 +188,7 @@ def drop_all(nodes: Nodes, ledgers: Ledgers, node: int) -> None:
     nodes.cells[node, FIRST] = NOBODY
 
 
-@compiled
+@inner
 def _is_dead(ledgers: Ledgers, entry: int) -> bool:
     """The output does not have this end, and nobody shows it."""
     if ledgers.cells[entry, GIVEN]:
@@ -199,7 +199,7 @@ def _is_dead(ledgers: Ledgers, entry: int) -> bool:
     return True
 
 
-@compiled
+@inner
 def prune(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, evidence: bool) -> None:
     """Drop the dead entries of a node that are no evidence: all, or where it counts, frozen ones."""
     half_frozen = nodes.cells[node, START] < stable
@@ -218,7 +218,7 @@ def prune(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, evidence: bool
         entry = following
 
 
-@compiled
+@inner
 def hear(
     nodes: Nodes,
     ledgers: Ledgers,
@@ -247,7 +247,7 @@ def hear(
     ledgers.cells[entry_for(nodes, ledgers, node, end), TOWARDS + 2 * slot] += 1
 
 
-@compiled
+@inner
 def total_shown(nodes: Nodes, ledgers: Ledgers, node: int, slot: int) -> int:
     """How many events an input shows."""
     total, entry = 0, nodes.cells[node, FIRST]
@@ -257,7 +257,7 @@ def total_shown(nodes: Nodes, ledgers: Ledgers, node: int, slot: int) -> int:
     return total
 
 
-@compiled
+@inner
 def total_given(nodes: Nodes, ledgers: Ledgers, node: int) -> int:
     """How many events the output has."""
     total, entry = 0, nodes.cells[node, FIRST]
@@ -267,7 +267,7 @@ def total_given(nodes: Nodes, ledgers: Ledgers, node: int) -> int:
     return total
 
 
-@compiled
+@inner
 def _first_open(nodes: Nodes, ledgers: Ledgers, node: int, open_from: int) -> Any:
     """The first entry at or after a time, or NOBODY."""
     entry = nodes.cells[node, FIRST]
@@ -276,7 +276,7 @@ def _first_open(nodes: Nodes, ledgers: Ledgers, node: int, open_from: int) -> An
     return entry
 
 
-@compiled
+@inner
 def want_what_is_shown(
     nodes: Nodes, ledgers: Ledgers, node: int, stable: int, time: int, first: int, sides: Sides
 ) -> None:
@@ -310,7 +310,7 @@ def want_what_is_shown(
         _fill_up(nodes, ledgers, node, stable, time, sides, begin, missing, spare - missing)
 
 
-@compiled
+@inner
 def _fill_up(
     nodes: Nodes,
     ledgers: Ledgers,
@@ -337,7 +337,7 @@ def _fill_up(
         ledgers.cells[guess, CHANGE] += moved
 
 
-@compiled
+@inner
 def _best_guess(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, sides: Sides) -> Any:
     """The first open end that the furthest attached input shows, or NOBODY."""
     guess, best = np.int64(NOBODY), NOBODY
@@ -357,7 +357,7 @@ def _best_guess(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, sides: S
     return guess
 
 
-@compiled
+@inner
 def want_what_stands(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, time: int, sides: Sides) -> None:
     """Set CHANGE of each open entry to how many more the output shall have, by evidence alone."""
     half_frozen = nodes.cells[node, START] < stable
@@ -393,7 +393,7 @@ def want_what_stands(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, tim
         entry = ledgers.cells[entry, NEXT]
 
 
-@compiled
+@inner
 def _tally(ledgers: Ledgers, entry: int, time: int, sides: Sides) -> None:
     """How often an end stands by the inputs that have reached a time, and how many of them show it.
 
@@ -413,7 +413,7 @@ def _tally(ledgers: Ledgers, entry: int, time: int, sides: Sides) -> None:
     ledgers.cells[entry, VOTES] = votes
 
 
-@compiled
+@inner
 def _take_standing(ledgers: Ledgers, begin: Any, count: Any, time: Any, sides: Sides) -> Any:
     """Take ends that stand, those with more votes first, then the later ones; how many were taken."""
     entry = begin
@@ -438,7 +438,7 @@ def _take_standing(ledgers: Ledgers, begin: Any, count: Any, time: Any, sides: S
     return taken
 
 
-@compiled
+@inner
 def _take_given(ledgers: Ledgers, begin: Any, count: Any) -> Any:
     """Take ends of the output, the latest first; how many were taken."""
     taken: Any = np.int64(0)

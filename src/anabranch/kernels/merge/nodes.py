@@ -25,7 +25,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.kernels.heap import Heap, push
-from anabranch.model.compiled import compiled, inlined
+from anabranch.model.compiled import compiled, inlined, inner
 from anabranch.model.murmur import mix
 from anabranch.model.payloads import PayloadStore
 from anabranch.model.slots import NOBODY, TAG_MASK, link_all, node_in, slot_of, tag_in, vacate_slot
@@ -206,7 +206,7 @@ def create(nodes: Nodes, slot: int, tag: int, low: Any, high: Any, start: int, p
     return node
 
 
-@compiled
+@inner
 def delete(nodes: Nodes, node: int) -> None:
     """Forget a node; entries of heaps that name it are passed over when they come up."""
     low, high, start = nodes.cells[node, LOW], nodes.cells[node, HIGH], nodes.cells[node, START]
@@ -222,7 +222,7 @@ def shorter(nodes: Nodes, i: int) -> Any:
     return Heap(nodes.shorter_key[i], nodes.shorter_item[i], nodes.shorter_size[i : i + 1])
 
 
-@compiled
+@inner
 def decide(nodes: Nodes, node: int, time: int) -> None:
     """Nothing about a node changes after this stable."""
     nodes.cells[node, STATE] = DECIDED
@@ -234,7 +234,7 @@ def decide(nodes: Nodes, node: int, time: int) -> None:
     nodes.queue[LENGTH] += 1
 
 
-@compiled
+@inner
 def leave_queue(nodes: Nodes) -> None:
     """Forget the node that was decided first."""
     head = nodes.queue[HEAD]
@@ -259,7 +259,7 @@ def restore(nodes: Nodes, cells: Any, stamps: Any) -> None:
             push(nodes.due, start, node)
 
 
-@compiled
+@inner
 def _before(nodes: Nodes, one: int, other: int) -> Any:
     """By start, then identity."""
     cells = nodes.cells
@@ -270,7 +270,7 @@ def _before(nodes: Nodes, one: int, other: int) -> Any:
     return np.uint64(cells[one, HIGH]) < np.uint64(cells[other, HIGH])
 
 
-@compiled
+@inner
 def sort_changing(nodes: Nodes, count: int) -> None:
     """Put the nodes that change in the order in which they are said: by start and identity (heapsort)."""
     changing = nodes.changing
@@ -281,7 +281,7 @@ def sort_changing(nodes: Nodes, count: int) -> None:
         _sift(nodes, 0, last)
 
 
-@compiled
+@inner
 def _sift(nodes: Nodes, spot: int, size: int) -> None:
     changing = nodes.changing
     node = changing[spot]

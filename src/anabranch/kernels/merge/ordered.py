@@ -93,6 +93,7 @@ class Ordered:
 
     def push(self, i: int, batch: Batch) -> Batch:
         """What comes out when input number i says elements; `Broken` at one that the case does not have."""
+        self.sides.idle[i] = False
         if self.sides.joined[i]:
             return self._play([(i, batch)], batch[:0])
         self._queue(i, batch)

@@ -56,7 +56,7 @@ from anabranch.kernels.merge.said import (
 from anabranch.kernels.merge.sides import Sides
 from anabranch.model.application import ADJUST, INSERT, STABLE
 from anabranch.model.batch import Batch
-from anabranch.model.compiled import compiled, inlined
+from anabranch.model.compiled import compiled, inlined, inner
 from anabranch.model.output_policy import FirstThenFinal, OutputPolicy
 from anabranch.model.payloads import PayloadStore
 from anabranch.model.properties import Fact
@@ -69,7 +69,7 @@ SHOWN = EXTRA + 1
 DONE, NO_ROOM, NOT_KEYED = range(3)
 
 
-@compiled
+@inner
 def _shorten(nodes: Nodes, node: int, i: int, stable: int) -> None:
     """Let input i's next stable look at a half-frozen node if it would shorten it."""
     shown = nodes.cells[node, SHOWN + i]
@@ -85,7 +85,7 @@ def _shorten(nodes: Nodes, node: int, i: int, stable: int) -> None:
     push(heap, shown, node)
 
 
-@compiled
+@inner
 def _keep_open(nodes: Nodes, node: int, time: int, inputs: int) -> None:
     """A node is half frozen with the end it now has in the output."""
     nodes.cells[node, STATE] = HALF
@@ -99,7 +99,7 @@ def _keep_open(nodes: Nodes, node: int, time: int, inputs: int) -> None:
         _shorten(nodes, node, i, time)
 
 
-@compiled
+@inner
 def _best_guess(nodes: Nodes, node: int, stable: int, sides: Sides) -> Any:
     """The end that the furthest attached input shows of a half-frozen node, or the one in the output."""
     guess, best = nodes.cells[node, GIVEN], NOBODY
@@ -114,7 +114,7 @@ def _best_guess(nodes: Nodes, node: int, stable: int, sides: Sides) -> Any:
     return guess
 
 
-@compiled
+@inner
 def _wanted(nodes: Nodes, node: int, time: int, first: int, stable: int, sides: Sides) -> Any:
     """The end that a node has after a stable of the input that leads, or ABSENT."""
     end, given = nodes.cells[node, SHOWN + first], nodes.cells[node, GIVEN]
@@ -140,7 +140,7 @@ def _visit(nodes: Nodes, node: int, time: int, first: int, stable: int, sides: S
     return count
 
 
-@compiled
+@inner
 def _change(nodes: Nodes, node: int, time: int, end: int, sides: Sides, said: Said) -> None:
     """Say that a node has another end, and settle it."""
     start, place, given = nodes.cells[node, START], nodes.cells[node, PLACE], nodes.cells[node, GIVEN]
@@ -155,7 +155,7 @@ def _change(nodes: Nodes, node: int, time: int, end: int, sides: Sides, said: Sa
         _keep_open(nodes, node, time, len(sides.attached))
 
 
-@compiled
+@inner
 def _advance(
     nodes: Nodes, time: int, first: int, stable: int, sides: Sides, said: Said, null_row: int
 ) -> None:
@@ -181,7 +181,7 @@ def _advance(
     say_stable(said, time, null_row)
 
 
-@compiled
+@inner
 def _compare(nodes: Nodes, node: int, sides: Sides, notes: Notes) -> None:
     """Count the inputs that show something else than the output about a node that all have passed."""
     start, given, place = nodes.cells[node, START], nodes.cells[node, GIVEN], nodes.cells[node, PLACE]
@@ -194,7 +194,7 @@ def _compare(nodes: Nodes, node: int, sides: Sides, notes: Notes) -> None:
         note(notes, sides, i, place, start, shown, given)
 
 
-@compiled
+@inner
 def _forget_passed(nodes: Nodes, sides: Sides, remember: int, notes: Notes) -> None:
     """Compare and forget what every input has passed; forget the oldest of more than is remembered."""
     if not nodes.queue[LENGTH]:
@@ -208,7 +208,7 @@ def _forget_passed(nodes: Nodes, sides: Sides, remember: int, notes: Notes) -> N
         leave_queue(nodes)
 
 
-@compiled
+@inner
 def drain(
     nodes: Nodes, stable: int, sides: Sides, remember: int, said: Said, notes: Notes, null_row: int
 ) -> tuple[int, int]:
@@ -244,7 +244,7 @@ def _follow(nodes: Nodes, node: int, end: int, stable: int, sides: Sides, said: 
             _keep_open(nodes, node, stable, len(sides.attached))
 
 
-@compiled
+@inner
 def _votes(nodes: Nodes, node: int, sides: Sides) -> int:
     """How many attached inputs show a node."""
     votes = 0
@@ -275,16 +275,22 @@ def merge(
     """
     kind, start, end, identity = elements
     cells = nodes.cells
-    births = 0
-    lead = i if reaction.code != LEADER else followed(sides)
-    while row < len(kind):
+    births, lead, null_row, settled = 0, i, NOBODY, False
+    while True:
+        # One place to drain from: each would be compiled with all that drains.
+        if not settled:
+            stable, state = drain(nodes, stable, sides, remember, said, notes, null_row)
+            if state != DONE:
+                return row, state, stable, births
+            settled = True
+            if reaction.code == LEADER:
+                lead = followed(sides)
+        if row == len(kind):
+            return row, DONE, stable, births
         if kind[row] == STABLE:
             if start[row] > sides.reached[i]:
                 sides.reached[i] = start[row]
-                stable, state = drain(nodes, stable, sides, remember, said, notes, place + row)
-                lead = i if reaction.code != LEADER else followed(sides)
-                if state != DONE:
-                    return row + 1, state, stable, births
+                settled, null_row = False, place + row
             row += 1
             continue
         low, high = np.int64(identity[row, 0]), np.int64(identity[row, 1])
@@ -331,7 +337,6 @@ def merge(
         if cells[node, STATE] == HALF:
             _shorten(nodes, node, i, stable)
         row += 1
-    return row, DONE, stable, births
 
 
 @compiled
@@ -424,25 +429,21 @@ class R3:
             self.nodes = self.nodes.with_room(1)
             said = Said.of_capacity(len(batch) + self.nodes.used + 1)
             created = np.empty(len(batch) - row, np.int32)
-            self.stable, state = drain(
-                self.nodes, self.stable, self.sides, self.remember, said, self.notes, NOBODY
+            row, state, self.stable, births = merge(
+                self.nodes,
+                elements,
+                row,
+                i,
+                self.payloads.next_place,
+                self.stable,
+                self.sides,
+                reaction,
+                self.remember,
+                said,
+                self.notes,
+                created,
             )
-            if state == DONE:
-                row, state, self.stable, births = merge(
-                    self.nodes,
-                    elements,
-                    row,
-                    i,
-                    self.payloads.next_place,
-                    self.stable,
-                    self.sides,
-                    reaction,
-                    self.remember,
-                    said,
-                    self.notes,
-                    created,
-                )
-                born.append(created[:births])
+            born.append(created[:births])
             parts.append(said)
         output = batch_of(parts, self.payloads, payload)
         self.noted = noted(self.notes, self.payloads, payload)

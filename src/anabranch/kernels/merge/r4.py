@@ -82,7 +82,7 @@ from anabranch.kernels.merge.said import (
 from anabranch.kernels.merge.sides import Sides
 from anabranch.model.application import ADJUST, STABLE
 from anabranch.model.batch import Batch
-from anabranch.model.compiled import compiled, inlined
+from anabranch.model.compiled import compiled, inlined, inner
 from anabranch.model.output_policy import FirstThenFinal, OutputPolicy, Pace
 from anabranch.model.payloads import PayloadStore
 from anabranch.model.slots import NOBODY
@@ -91,7 +91,7 @@ from anabranch.model.time import BEGINNING, FOREVER
 DONE, NO_ROOM = range(2)
 
 
-@compiled
+@inner
 def _next_open(nodes: Nodes, ledgers: Ledgers, node: int, stable: int) -> Any:
     """The end in the output that freezes next, or FOREVER."""
     entry = nodes.cells[node, FIRST]
@@ -102,7 +102,7 @@ def _next_open(nodes: Nodes, ledgers: Ledgers, node: int, stable: int) -> Any:
     return np.int64(FOREVER)
 
 
-@compiled
+@inner
 def _next_more(nodes: Nodes, ledgers: Ledgers, node: int, i: int, stable: int) -> Any:
     """The first open end that input i shows more often than the output has it, or ABSENT."""
     entry = nodes.cells[node, FIRST]
@@ -114,7 +114,7 @@ def _next_more(nodes: Nodes, ledgers: Ledgers, node: int, i: int, stable: int) -
     return np.int64(ABSENT)
 
 
-@compiled
+@inner
 def _shorten(nodes: Nodes, ledgers: Ledgers, node: int, i: int, stable: int) -> None:
     """Let input i's next stable look at a half-frozen node where it shows an end that the output lacks."""
     end = _next_more(nodes, ledgers, node, i, stable)
@@ -131,7 +131,7 @@ def _shorten(nodes: Nodes, ledgers: Ledgers, node: int, i: int, stable: int) -> 
     push(heap, end, node)
 
 
-@compiled
+@inner
 def _keep_open(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, inputs: int) -> None:
     """A node is half frozen with the ends it now has in the output."""
     nodes.cells[node, STATE] = HALF
@@ -145,7 +145,7 @@ def _keep_open(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, inputs: i
         _shorten(nodes, ledgers, node, i, stable)
 
 
-@compiled
+@inner
 def _settle(nodes: Nodes, ledgers: Ledgers, node: int, time: int, inputs: int, evidence: bool) -> None:
     """A node is as this stable leaves it."""
     prune(nodes, ledgers, node, time, evidence)
@@ -159,7 +159,7 @@ def _settle(nodes: Nodes, ledgers: Ledgers, node: int, time: int, inputs: int, e
         decide(nodes, node, time)
 
 
-@compiled
+@inner
 def _changes(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, time: int) -> bool:
     """Whether anything has to be said about a node whose CHANGE is set."""
     more = 0
@@ -175,7 +175,7 @@ def _changes(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, time: int) 
     return more != 0
 
 
-@compiled
+@inner
 def _visit(
     nodes: Nodes,
     ledgers: Ledgers,
@@ -200,7 +200,7 @@ def _visit(
     return count
 
 
-@compiled
+@inner
 def _pick(nodes: Nodes, ledgers: Ledgers, node: int, open_from: int, sign: int, last: bool) -> Any:
     """The first or the last open entry that has to lose (-1) or get (1) an event, or NOBODY."""
     found, entry = np.int64(NOBODY), nodes.cells[node, FIRST]
@@ -227,7 +227,7 @@ def _get(ledgers: Ledgers, entry: int) -> Any:
     return ledgers.cells[entry, END]
 
 
-@compiled
+@inner
 def _change(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, time: int, said: Said) -> None:
     """Say what makes the output have the ends that are wanted, as far as this stable makes them final."""
     start, place = nodes.cells[node, START], nodes.cells[node, PLACE]
@@ -259,7 +259,7 @@ def _change(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, time: int, s
         say_adjust(said, place, start, old_end, _get(ledgers, getter))
 
 
-@compiled
+@inner
 def _advance(
     nodes: Nodes,
     ledgers: Ledgers,
@@ -295,7 +295,7 @@ def _advance(
     say_stable(said, time, null_row)
 
 
-@compiled
+@inner
 def _differs(nodes: Nodes, ledgers: Ledgers, node: int, i: int, guarantee: int) -> tuple[Any, Any]:
     """The first end that an input shows and the output lacks, and the first of the opposite, or ABSENT."""
     extra, lacking = np.int64(ABSENT), np.int64(ABSENT)
@@ -311,7 +311,7 @@ def _differs(nodes: Nodes, ledgers: Ledgers, node: int, i: int, guarantee: int) 
     return extra, lacking
 
 
-@compiled
+@inner
 def _compare(nodes: Nodes, ledgers: Ledgers, node: int, sides: Sides, notes: Notes) -> None:
     """Count holes and disagreements of the inputs about a node that all have passed."""
     given = total_given(nodes, ledgers, node)
@@ -331,7 +331,7 @@ def _compare(nodes: Nodes, ledgers: Ledgers, node: int, sides: Sides, notes: Not
             note(notes, sides, i, nodes.cells[node, PLACE], nodes.cells[node, START], extra, lacking)
 
 
-@compiled
+@inner
 def _leave(nodes: Nodes, ledgers: Ledgers, weight: Any) -> None:
     node = nodes.decided[nodes.queue[HEAD]]
     weight[0] -= nodes.cells[node, WEIGHT]
@@ -339,7 +339,7 @@ def _leave(nodes: Nodes, ledgers: Ledgers, weight: Any) -> None:
     leave_queue(nodes)
 
 
-@compiled
+@inner
 def _forget_passed(
     nodes: Nodes, ledgers: Ledgers, sides: Sides, remember: int, notes: Notes, weight: Any
 ) -> None:
@@ -355,7 +355,7 @@ def _forget_passed(
         _leave(nodes, ledgers, weight)
 
 
-@compiled
+@inner
 def drain(
     nodes: Nodes,
     ledgers: Ledgers,
@@ -386,7 +386,7 @@ def drain(
         stable = time
 
 
-@compiled
+@inner
 def _react(
     nodes: Nodes,
     ledgers: Ledgers,
@@ -457,18 +457,25 @@ def merge(
     rows of a lossy input were late.
     """
     kind, start, end, old_end, identity = elements
-    births, tardy = 0, 0
-    follows = reaction.code == EVERY or (reaction.code == LEADER and i == followed(sides))
-    while row < len(kind):
+    births, tardy, null_row, settled = 0, 0, NOBODY, False
+    follows = reaction.code == EVERY
+    while True:
+        # One place to drain from: each would be compiled with all that drains.
+        if not settled:
+            stable, state = drain(
+                nodes, ledgers, stable, sides, pace, evidence, remember, said, notes, weight, null_row
+            )
+            if state != DONE:
+                return row, state, stable, births, tardy
+            settled = True
+            if reaction.code == LEADER:
+                follows = i == followed(sides)
+        if row == len(kind):
+            return row, DONE, stable, births, tardy
         if kind[row] == STABLE:
             if start[row] > sides.reached[i]:
                 sides.reached[i] = start[row]
-                stable, state = drain(
-                    nodes, ledgers, stable, sides, pace, evidence, remember, said, notes, weight, place + row
-                )
-                follows = reaction.code == EVERY or (reaction.code == LEADER and i == followed(sides))
-                if state != DONE:
-                    return row + 1, state, stable, births, tardy
+                settled, null_row = False, place + row
             row += 1
             continue
         if said.rows[0] == len(said.kind) or ledgers.unused[0] < 2 or not nodes.unused[0]:
@@ -527,7 +534,6 @@ def merge(
             else:
                 _shorten(nodes, ledgers, node, i, stable)
         row += 1
-    return row, DONE, stable, births, tardy
 
 
 @compiled
@@ -653,41 +659,27 @@ class R4:
             self.ledgers = self.ledgers.with_room(2)
             said = Said.of_capacity(len(batch) + int(self.weight[0]) + 2)
             created, late = np.empty((2, len(batch) - row), np.int32)
-            self.stable, state = drain(
+            row, state, self.stable, births, count = merge(
                 self.nodes,
                 self.ledgers,
+                elements,
+                row,
+                i,
+                self.payloads.next_place,
                 self.stable,
                 self.sides,
                 pace,
                 self.evidence,
+                reaction,
                 self.remember,
                 said,
                 self.notes,
                 self.weight,
-                NOBODY,
+                created,
+                late,
             )
-            if state == DONE:
-                row, state, self.stable, births, count = merge(
-                    self.nodes,
-                    self.ledgers,
-                    elements,
-                    row,
-                    i,
-                    self.payloads.next_place,
-                    self.stable,
-                    self.sides,
-                    pace,
-                    self.evidence,
-                    reaction,
-                    self.remember,
-                    said,
-                    self.notes,
-                    self.weight,
-                    created,
-                    late,
-                )
-                born.append(created[:births])
-                tardy.append(late[:count])
+            born.append(created[:births])
+            tardy.append(late[:count])
             parts.append(said)
         self.late = np.concatenate([*tardy, np.empty(0, np.int64)])
         output = batch_of(parts, self.payloads, payload)

@@ -118,8 +118,10 @@ def _row(one: InputStatus) -> tuple[str, ...]:
     words = [] if one.complete else ["lossy"]
     if not one.attached:
         words.append("left")
+    elif one.idle:
+        words.append("idle")
     elif not one.joined:
-        words.append("idle" if one.idle else "not joined")
+        words.append("not joined")
     return (
         tick_text(one.frontier),
         "" if one.lag is None else str(one.lag),
