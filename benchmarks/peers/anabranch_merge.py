@@ -4,16 +4,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from baselines.attached import attached
 
-from anabranch.kernels.merge.r3 import R3
+from anabranch import Case, Merger
 from anabranch.model.batch import Batch, Kind
 from peers.arrivals import Job, Ready, copies, in_turn
 
 
 def opened(inputs: int) -> Callable[[int, Batch], Batch]:
     """A merge as what it says to a batch of a numbered input."""
-    return R3(attached(inputs)).push
+    merger = Merger(Case.R3)
+    for number in range(inputs):
+        merger.attach(str(number))
+    return lambda number, batch: merger.push(str(number), batch)
 
 
 def prepare(folder: Path, revised: bool, ready: Ready) -> Job:

@@ -127,7 +127,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the merged stream, and say who led and who disagreed."""
     from anabranch.cli import quarantine
-    from anabranch.cli.progress import progress
+    from anabranch.cli.progress import progress, said_if_slow
     from anabranch.connectors.writing import Target
 
     files = named_files(options.files)
@@ -142,7 +142,8 @@ def run(options: argparse.Namespace) -> int:
         sources = _sources(options, files, aside, done)
         if options.explain:
             return _explain(merger, sources, options)
-        count = target.write(_merged(merger, sources, options))
+        with said_if_slow("the first merge on a machine is compiled for it, once; a moment") as under_way:
+            count = target.write(_telling(under_way, _merged(merger, sources, options)))
     if options.quarantine:
         quarantine.write(aside, options.quarantine)
     status = merger.status()
@@ -151,6 +152,13 @@ def run(options: argparse.Namespace) -> int:
     else:
         print(f"{options.out}: {count} elements\n{status}", file=sys.stderr)
     return 1 if any(one.disagreements for one in status.inputs.values()) else 0
+
+
+def _telling(under_way: Callable[[], object], batches: Iterator[Batch]) -> Iterator[Batch]:
+    for batch in batches:
+        if len(batch):
+            under_way()
+        yield batch
 
 
 def _check_out(options: argparse.Namespace, paths: list[str]) -> None:

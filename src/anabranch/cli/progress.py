@@ -1,8 +1,9 @@
-"""A progress bar on standard error, where a person watches and the work takes long enough to see it."""
+"""What a person who waits sees on standard error: a progress bar, and why nothing happens yet."""
 
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -20,3 +21,15 @@ def progress(what: str) -> Iterator[Callable[[float], object]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=1.0)
         yield lambda done: bar.update(task, completed=done)
+
+
+@contextmanager
+def said_if_slow(words: str, seconds: float = 3.0) -> Iterator[Callable[[], object]]:
+    """Words that are said unless what is given is called, or all is done, before that."""
+    timer = threading.Timer(seconds, lambda: print(f"anabranch: {words}", file=sys.stderr))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield timer.cancel
+    finally:
+        timer.cancel()
