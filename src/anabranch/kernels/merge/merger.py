@@ -4,7 +4,7 @@
 for every element: it is used, left out with a reason, or refused with an error. See `docs/merge.md`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -15,22 +15,23 @@ import pyarrow as pa
 from anabranch.kernels.cleanse import Cleanse
 from anabranch.kernels.merge.broken import Broken
 from anabranch.kernels.merge.choice import ORDERED, Choice, Side, choose
+from anabranch.kernels.merge.dumping import case_of, dumped, restore
 from anabranch.kernels.merge.moving import known_to, tell
-from anabranch.kernels.merge.nodes import ABSENT, LENGTH, SKIPPED
+from anabranch.kernels.merge.nodes import ABSENT
 from anabranch.kernels.merge.ordered import Ordered
 from anabranch.kernels.merge.r3 import R3
 from anabranch.kernels.merge.r4 import R4
+from anabranch.kernels.merge.report import explanation, status_of
 from anabranch.kernels.merge.sides import Sides
-from anabranch.kernels.merge.state_bytes import from_bytes, to_bytes
-from anabranch.kernels.merge.status import Disagreement, InputStatus, Status, lag_of
+from anabranch.kernels.merge.status import Disagreement, Status
+from anabranch.kernels.merge.tally import Input, Tally
 from anabranch.kernels.merge.trail import Trail
 from anabranch.model.application import BROKEN, VALID, check_times
 from anabranch.model.batch import Batch, Kind, concat
 from anabranch.model.elements import Adjust, Attach, Detach, Element, Insert, Stable
-from anabranch.model.output_policy import POLICIES, FinalOnly, FirstThenFinal, OutputPolicy, Pace, Quorum
+from anabranch.model.output_policy import FinalOnly, FirstThenFinal, OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.relation import as_batch
-from anabranch.model.rows import rows_of
 from anabranch.model.schema import conformed, unified
 from anabranch.model.time import BEGINNING, FOREVER, checked_tick, tick_text
 from anabranch.model.validity import Drop, InvalidElementError, Policy, Raise, Rule, Violation
@@ -58,30 +59,6 @@ class BrokenPropertyError(InvalidElementError):
     """
 
     output: Any = None
-
-
-@dataclass(slots=True)
-class Tally:
-    """What is counted for an input over all its attaches."""
-
-    elements: int = 0
-    led: int = 0
-    refused: int = 0
-    disagreements: int = 0
-    holes: int = 0
-    filled: int = 0
-    late: int = 0
-    said: int = BEGINNING
-    """The greatest stable it had said when it last left."""
-
-
-@dataclass(slots=True)
-class Input:
-    """State of one attached input: its number, what was declared, and the greatest stable it has said."""
-
-    number: int
-    declared: Side
-    said: int = BEGINNING
 
 
 class Merger:
@@ -193,7 +170,7 @@ class Merger:
         What it alone supported stays until others decide.
         """
         number = self._attached(name).number
-        self._count_conduct(name)
+        self.count_conduct(name)
         self.tallies[name].said = self.inputs[name].said
         if self.kernel is not None:
             self.kernel.forget(number)
@@ -263,84 +240,15 @@ class Merger:
 
     def explain(self) -> str:
         """Which case merges the inputs and why, under which policy, and what tells events apart."""
-        choice = self.choice or choose(self._declared(), self.policy, self.forced)
-        by = "all payload columns" if self.identity is None else ", ".join(self.identity)
-        lines = [
-            choice.reason,
-            f"policy {self.policy}: {_first_line(self.policy)}",
-            f"events are told apart by {by}",
-        ]
-        for name, side in self._declared().items():
-            kind = "complete" if side.complete else "lossy"
-            lines.append(f"{name}: {kind}, declared {side.properties or Properties()}")
-        if any(not side.complete for side in self._declared().values()):
-            lines.append(
-                f"lossy inputs: the stable follows the {self.pace.value} while no complete one has joined"
-            )
-        return "\n".join(lines + self.moves)
+        return explanation(self)
 
     def status(self) -> Status:
         """What the merge is doing."""
-        choice = self.choice or choose(self._declared(), self.policy, self.forced)
-        for name in self.inputs:
-            self._count_conduct(name)
-        queue = (
-            (0, 0, 0) if self.kernel is None or isinstance(self.kernel, Ordered) else self.kernel.nodes.queue
-        )
-        held = [one for one in (self.kernel, self.cleanse, self.trail) if one is not None]
-        inserts, adjusts, stables = self.counts.tolist()
-        return Status(
-            case=choice.case.name,
-            reason=choice.reason,
-            policy=str(self.policy),
-            frontier=self.frontier,
-            inputs=self._inputs(),
-            live=sum(one.live for one in (self.kernel, self.cleanse) if one is not None),
-            remembered=int(queue[LENGTH]),
-            unchecked=int(queue[SKIPPED]),
-            bytes=sum(one.nbytes for one in held),
-            inserts=inserts,
-            adjusts=adjusts,
-            stables=stables,
-            disagreements=tuple(self.disagreements),
-            moves=tuple(self.moves),
-            stuck=self._stuck(),
-        )
+        return status_of(self)
 
     def dump(self) -> bytes:
         """The state as bytes, from which `load` goes on as if nothing had happened."""
-        for name in self.inputs:
-            self._count_conduct(name)
-        values: dict[str, Any] = {
-            "forced": self.forced and self.forced.name,
-            "policy": {"name": self.policy.name, "lag": self.policy.lag}
-            | ({"fraction": self.policy.fraction} if isinstance(self.policy, Quorum) else {}),
-            "pace": self.pace.value,
-            "identity": self.identity,
-            "remember": self.remember,
-            "attaches": self.attaches,
-            "sides": [column.astype(np.int64).tolist() for column in self.sides],
-            "inputs": {name: [one.number, one.said] for name, one in self.inputs.items()},
-            "declared": {name: _side_values(side) for name, side in self.declared.items()},
-            "tallies": {
-                name: [getattr(tally, field) for field in Tally.__slots__]
-                for name, tally in self.tallies.items()
-            },
-            "choice": self.choice and [self.choice.case.name, self.choice.reason],
-            "moves": self.moves,
-            "counts": self.counts.tolist(),
-            "disagreements": [[d.input, d.start, d.shown, d.given, d.since] for d in self.disagreements],
-        }
-        batches = [
-            rows_of([d.payload for d in self.disagreements]),
-            pa.RecordBatch.from_pylist([], self.schema),
-        ]
-        for name, part in (("kernel", self.kernel), ("cleanse", self.cleanse), ("trail", self.trail)):
-            values[name], more = (None, []) if part is None else part.dump()
-            values[f"{name} batches"] = len(more)
-            batches += more
-        values["kernel case"] = None if self.kernel is None else _case_of(self.kernel)
-        return to_bytes(values, batches)
+        return dumped(self)
 
     @classmethod
     def load(
@@ -352,59 +260,9 @@ class Merger:
         on_late: Policy | None = None,
     ) -> "Merger":
         """The merge that was dumped; what is done with elements that break rules is said anew."""
-        values, (examples, schema, *batches) = from_bytes(data)
-        policy = dict(values["policy"])
-        merger = cls(
-            values["forced"],
-            POLICIES[policy.pop("name")](**policy),
-            pace=Pace(values["pace"]),
-            identity=values["identity"],
-            on_invalid=on_invalid,
-            on_broken=on_broken,
-            on_late=on_late,
-            remember=values["remember"],
-        )
-        merger.schema = schema.schema
-        merger.attaches = values["attaches"]
-        merger.sides = Sides.restored(values["sides"])
-        merger.declared = {name: _side_of(side) for name, side in values["declared"].items()}
-        merger.inputs = {
-            name: Input(number, merger.declared[name], said)
-            for name, (number, said) in values["inputs"].items()
-        }
-        merger.tallies = {name: Tally(*counts) for name, counts in values["tallies"].items()}
-        if values["choice"]:
-            case, reason = values["choice"]
-            merger.choice = Choice(Case[case], reason)
-        merger.moves = values["moves"]
-        merger.counts[:] = values["counts"]
-        for row, (name, start, shown, given, since) in enumerate(values["disagreements"]):
-            payload = {k: v for k, v in examples.slice(row, 1).to_pylist()[0].items() if v is not None}
-            merger.disagreements.append(Disagreement(name, payload, start, shown, given, since))
-        merger._load_parts(values, batches)
+        merger = cls(on_invalid=on_invalid, on_broken=on_broken, on_late=on_late)
+        restore(merger, data)
         return merger
-
-    def _load_parts(self, values: dict[str, Any], batches: list[pa.RecordBatch]) -> None:
-        parts = {}
-        for name in ("kernel", "cleanse", "trail"):
-            parts[name], batches = batches[: values[f"{name} batches"]], batches[values[f"{name} batches"] :]
-        match values["kernel case"]:
-            case None:
-                pass
-            case "R3":
-                self.kernel = R3.load(
-                    self.sides, self.policy, self.remember, values["kernel"], parts["kernel"]
-                )
-            case "R4":
-                self.kernel = R4.load(
-                    self.sides, self.policy, self.pace, self.remember, values["kernel"], parts["kernel"]
-                )
-            case _:
-                self.kernel = Ordered.load(self.sides, values["kernel"], parts["kernel"])
-        if values["cleanse"] is not None:
-            self.cleanse = Cleanse.load(values["cleanse"], parts["cleanse"])
-        if values["trail"] is not None:
-            self.trail = Trail.load(values["trail"], parts["trail"])
 
     def _attached(self, name: str) -> Input:
         if name not in self.inputs:
@@ -413,7 +271,8 @@ class Merger:
             raise error
         return self.inputs[name]
 
-    def _declared(self) -> dict[str, Side]:
+    def declared_now(self) -> dict[str, Side]:
+        """What was declared for the inputs that are attached."""
         return {name: one.declared for name, one in self.inputs.items()}
 
     def _reached(self) -> int:
@@ -432,7 +291,7 @@ class Merger:
     def _running(self) -> Ordered | R3 | R4:
         """The kernel, which is made when it is first needed: by then inputs have said what they promise."""
         if self.kernel is None:
-            self.choice = choose(self._declared(), self.policy, self.forced)
+            self.choice = choose(self.declared_now(), self.policy, self.forced)
             self.kernel = self._made(self.choice.case)
             ordered, moves = self.choice.case in ORDERED, isinstance(self.on_broken, Generalise)
             if isinstance(self.policy, FinalOnly) and (moves or not ordered):
@@ -580,11 +439,11 @@ class Merger:
         """Make room for an input that promises less than the case needs."""
         if self.kernel is None:
             return Batch.of([])
-        wanted = choose(self._declared() | {name: side}, self.policy, self.forced)
-        if list(Case).index(wanted.case) <= list(Case).index(Case[_case_of(self.kernel)]):
+        wanted = choose(self.declared_now() | {name: side}, self.policy, self.forced)
+        if list(Case).index(wanted.case) <= list(Case).index(Case[case_of(self.kernel)]):
             return Batch.of([])
         if isinstance(self.kernel, Ordered) and self.trail is None:
-            error = ValueError(f"{_case_of(self.kernel)} is running, and {name!r} needs {wanted.reason}")
+            error = ValueError(f"{case_of(self.kernel)} is running, and {name!r} needs {wanted.reason}")
             error.add_note(
                 "Attach it before the first push, or let the merge generalise (on_broken=Generalise())."
             )
@@ -596,12 +455,12 @@ class Merger:
     def _generalise(self, name: str, fact: Fact, why: str) -> tuple[Batch, list[tuple[int, Batch]]]:
         """Go on without a fact; what comes out, and what is queued and still to be said."""
         assert self.kernel is not None
-        running = Case[_case_of(self.kernel)]
+        running = Case[case_of(self.kernel)]
         one = self.inputs[name]
         declared = one.declared.properties or (self.forced or running).value
         one.declared = self.declared[name] = replace(one.declared, properties=declared.without(fact))
         inputs = {
-            n: replace(s, properties=s.properties or running.value) for n, s in self._declared().items()
+            n: replace(s, properties=s.properties or running.value) for n, s in self.declared_now().items()
         }
         wanted = choose(inputs, self.policy)
         cases = list(Case)
@@ -636,7 +495,7 @@ class Merger:
             self.kernel = self._made(Case.R4)
             news = tell(self.kernel, self.sides, given, shown, old.stable)
         self.choice = wanted
-        self.moves.append(f"{_case_of(old)} to {wanted.case.name} at {tick_text(old.stable)}: {why}")
+        self.moves.append(f"{case_of(old)} to {wanted.case.name} at {tick_text(old.stable)}: {why}")
         if wanted.case not in ORDERED:
             self.trail = None
         return news, queued
@@ -666,57 +525,13 @@ class Merger:
                 )
             )
 
-    def _count_conduct(self, name: str) -> None:
+    def count_conduct(self, name: str) -> None:
         """Add what the kernel has counted for an input to its tally."""
         number, tally = self.inputs[name].number, self.tallies[name]
         for what in ("disagreements", "holes", "filled", "late"):
             column = getattr(self.sides, what)
             setattr(tally, what, getattr(tally, what) + int(column[number]))
             column[number] = 0
-
-    def _inputs(self) -> Mapping[str, InputStatus]:
-        said = {
-            name: self.inputs[name].said if name in self.inputs else tally.said
-            for name, tally in self.tallies.items()
-        }
-        furthest = max(said.values(), default=BEGINNING)
-        total = max(int(self.counts.sum()), 1)
-        found = {}
-        for name, tally in self.tallies.items():
-            one = self.inputs.get(name)
-            number = one.number if one else 0
-            found[name] = InputStatus(
-                attached=one is not None,
-                complete=self.declared[name].complete,
-                joined=one is not None and bool(self.sides.joined[number]),
-                idle=one is not None and bool(self.sides.idle[number]),
-                guarantee=int(self.sides.guarantee[number]) if one else BEGINNING,
-                frontier=said[name],
-                lag=lag_of(said[name], furthest),
-                elements=tally.elements,
-                led=tally.led,
-                share=tally.led / total,
-                disagreements=tally.disagreements,
-                holes=tally.holes,
-                filled=tally.filled,
-                late=tally.late,
-                refused=tally.refused,
-            )
-        return found
-
-    def _stuck(self) -> str | None:
-        waiting = [name for name, one in self.inputs.items() if not self.sides.joined[one.number]]
-        if not waiting or len(waiting) < len(self.inputs):
-            return None
-        complete = [name for name in waiting if self.sides.complete[self.inputs[name].number]]
-        if not complete:
-            return None
-        first = min(complete, key=lambda name: self.sides.guarantee[self.inputs[name].number])
-        time = int(self.sides.guarantee[self.inputs[first].number])
-        return (
-            f"stuck: nobody who is attached shows the events before {tick_text(time)}, the guarantee of "
-            f"{first}; attach an input that does, or force_join({first!r}) and lose what it does not show"
-        )
 
 
 def _like(given: Any, output: Batch) -> Any:
@@ -740,20 +555,3 @@ def _element(part: Batch) -> Element:
     element = part.element(0)
     assert not isinstance(element, Attach | Detach)
     return element
-
-
-def _case_of(kernel: Ordered | R3 | R4) -> str:
-    return kernel.case.name if isinstance(kernel, Ordered) else type(kernel).__name__
-
-
-def _first_line(policy: OutputPolicy) -> str:
-    return (type(policy).__doc__ or "").split("\n")[0]
-
-
-def _side_values(side: Side) -> list[Any]:
-    return [None if side.properties is None else [fact.name for fact in side.properties], side.complete]
-
-
-def _side_of(values: list[Any]) -> Side:
-    facts, complete = values
-    return Side(None if facts is None else Properties.of(*(Fact[fact] for fact in facts)), complete)

@@ -1,0 +1,117 @@
+"""What a merge says about itself: why it runs as it does, and how it is doing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from anabranch.kernels.merge.choice import choose
+from anabranch.kernels.merge.nodes import LENGTH, SKIPPED
+from anabranch.kernels.merge.ordered import Ordered
+from anabranch.kernels.merge.status import InputStatus, Status, lag_of
+from anabranch.model.output_policy import OutputPolicy
+from anabranch.model.properties import Properties
+from anabranch.model.time import BEGINNING, tick_text
+
+if TYPE_CHECKING:
+    from anabranch.kernels.merge.merger import Merger
+
+
+def explanation(merger: Merger) -> str:
+    """Which case merges the inputs and why, under which policy, and what tells events apart."""
+    choice = merger.choice or choose(merger.declared_now(), merger.policy, merger.forced)
+    by = "all payload columns" if merger.identity is None else ", ".join(merger.identity)
+    lines = [
+        choice.reason,
+        f"policy {merger.policy}: {_first_line(merger.policy)}",
+        f"events are told apart by {by}",
+    ]
+    for name, side in merger.declared_now().items():
+        kind = "complete" if side.complete else "lossy"
+        lines.append(f"{name}: {kind}, declared {side.properties or Properties()}")
+    if any(not side.complete for side in merger.declared_now().values()):
+        lines.append(
+            f"lossy inputs: the stable follows the {merger.pace.value} while no complete one has joined"
+        )
+    return "\n".join(lines + merger.moves)
+
+
+def status_of(merger: Merger) -> Status:
+    """What the merge is doing."""
+    choice = merger.choice or choose(merger.declared_now(), merger.policy, merger.forced)
+    for name in merger.inputs:
+        merger.count_conduct(name)
+    queue = (
+        (0, 0, 0)
+        if merger.kernel is None or isinstance(merger.kernel, Ordered)
+        else merger.kernel.nodes.queue
+    )
+    held = [one for one in (merger.kernel, merger.cleanse, merger.trail) if one is not None]
+    inserts, adjusts, stables = merger.counts.tolist()
+    return Status(
+        case=choice.case.name,
+        reason=choice.reason,
+        policy=str(merger.policy),
+        frontier=merger.frontier,
+        inputs=_inputs(merger),
+        live=sum(one.live for one in (merger.kernel, merger.cleanse) if one is not None),
+        remembered=int(queue[LENGTH]),
+        unchecked=int(queue[SKIPPED]),
+        bytes=sum(one.nbytes for one in held),
+        inserts=inserts,
+        adjusts=adjusts,
+        stables=stables,
+        disagreements=tuple(merger.disagreements),
+        moves=tuple(merger.moves),
+        stuck=_stuck(merger),
+    )
+
+
+def _inputs(merger: Merger) -> Mapping[str, InputStatus]:
+    said = {
+        name: merger.inputs[name].said if name in merger.inputs else tally.said
+        for name, tally in merger.tallies.items()
+    }
+    furthest = max(said.values(), default=BEGINNING)
+    total = max(int(merger.counts.sum()), 1)
+    found = {}
+    for name, tally in merger.tallies.items():
+        one = merger.inputs.get(name)
+        number = one.number if one else 0
+        found[name] = InputStatus(
+            attached=one is not None,
+            complete=merger.declared[name].complete,
+            joined=one is not None and bool(merger.sides.joined[number]),
+            idle=one is not None and bool(merger.sides.idle[number]),
+            guarantee=int(merger.sides.guarantee[number]) if one else BEGINNING,
+            frontier=said[name],
+            lag=lag_of(said[name], furthest),
+            elements=tally.elements,
+            led=tally.led,
+            share=tally.led / total,
+            disagreements=tally.disagreements,
+            holes=tally.holes,
+            filled=tally.filled,
+            late=tally.late,
+            refused=tally.refused,
+        )
+    return found
+
+
+def _stuck(merger: Merger) -> str | None:
+    waiting = [name for name, one in merger.inputs.items() if not merger.sides.joined[one.number]]
+    if not waiting or len(waiting) < len(merger.inputs):
+        return None
+    complete = [name for name in waiting if merger.sides.complete[merger.inputs[name].number]]
+    if not complete:
+        return None
+    first = min(complete, key=lambda name: merger.sides.guarantee[merger.inputs[name].number])
+    time = int(merger.sides.guarantee[merger.inputs[first].number])
+    return (
+        f"stuck: nobody who is attached shows the events before {tick_text(time)}, the guarantee of "
+        f"{first}; attach an input that does, or force_join({first!r}) and lose what it does not show"
+    )
+
+
+def _first_line(policy: OutputPolicy) -> str:
+    return (type(policy).__doc__ or "").split("\n")[0]

@@ -1,0 +1,30 @@
+"""What a merge knows of its inputs by name."""
+
+from dataclasses import dataclass
+
+from anabranch.kernels.merge.choice import Side
+from anabranch.model.time import BEGINNING
+
+
+@dataclass(slots=True)
+class Tally:
+    """What is counted for an input over all its attaches."""
+
+    elements: int = 0
+    led: int = 0
+    refused: int = 0
+    disagreements: int = 0
+    holes: int = 0
+    filled: int = 0
+    late: int = 0
+    said: int = BEGINNING
+    """The greatest stable it had said when it last left."""
+
+
+@dataclass(slots=True)
+class Input:
+    """State of one attached input: its number, what was declared, and the greatest stable it has said."""
+
+    number: int
+    declared: Side
+    said: int = BEGINNING
