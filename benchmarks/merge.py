@@ -1,7 +1,7 @@
 """Logical merge: throughput of every case and of baselines, stables, lag, memory, cold start.
 
 ./run bench merge                      all of it
-./run bench merge cases stables        only these; also baselines, lag, memory, cold
+./run bench merge cases stables        only these; also baselines, lag, memory, single, cold
 
 The workload is that of LM VI-B: payloads of an integer and a string, 20 % of the events late, 1 % stables,
 about 10,000 active events, three replicas. Arrow record batches go in, Arrow record batches come out. Figures
@@ -169,6 +169,20 @@ def memory() -> None:
         print(f"run {times:>2} times as long, 100 bytes {most / 2**20:9.1f}")
 
 
+def single() -> None:
+    """What a push of one element takes."""
+    print("\npushes of one element           microseconds")
+    batches = [
+        batch[row : row + 1]
+        for batch in InOrder(events=2000, disorder=0.0, payload_bytes=100).replica(0)
+        for row in range(len(batch))
+    ]
+    for case in Case:
+        turns = [(number, batch.to_arrow()) for batch in batches for number in range(2)]
+        taken = seconds(lambda: merged(case, turns, 2), 3)  # noqa: B023 - called at once
+        print(f"{case.name:<30} {taken / len(turns) * 1e6:8.0f}")
+
+
 def cold() -> None:
     """A fresh process: import, and one merge; with what it compiles in the cache, and without."""
     program = (
@@ -242,6 +256,7 @@ PARTS = {
     "stables": stables,
     "lag": lag,
     "memory": memory,
+    "single": single,
     "cold": cold,
 }
 

@@ -396,7 +396,7 @@ class TestDumping:
     def test_bytes_that_are_not_a_state_are_refused(self):
         with pytest.raises(ValueError, match="the state of a merge begins with"):
             Merger.load(b"something else")
-        with pytest.raises(ValueError, match="the state of a merge ends after"):
+        with pytest.raises(ValueError, match=r"these \d+ bytes were changed"):
             Merger.load(merger_of("a").dump()[:-3])
 
     def test_everything_is_there_again(self):
@@ -419,3 +419,78 @@ class TestDumping:
         again = Merger.load(merger.dump())
         assert again.push("a", Stable(9)) == [Stable(9)]
         assert again.status().inserts == 2
+
+
+class TestSettings:
+    """What a merge is made with is checked when it is made."""
+
+    @pytest.mark.parametrize(
+        ("settings", "wrong"),
+        [
+            ({"case": "R7"}, "a case is one of R0, R1, R2, R3, R4, 'R7' is none"),
+            ({"policy": "final"}, "policy is a OutputPolicy, not 'final'"),
+            ({"policy": FinalOnly}, "policy is a OutputPolicy, not <class"),
+            ({"pace": "fastest"}, "pace is a Pace, not 'fastest'"),
+            ({"identity": "sensor"}, "identity is a list of column names, 'sensor' is one name"),
+            ({"on_invalid": "drop"}, "on_invalid is a Raise or Drop or Quarantine, not 'drop'"),
+            ({"on_invalid": Generalise()}, "on_invalid is a Raise or Drop or Quarantine"),
+            ({"remember": -1}, "a merge remembers 0 events or more, not -1"),
+            ({"remember": "x"}, "remember is a int, not 'x'"),
+        ],
+    )
+    def test_a_wrong_one_is_refused(self, settings, wrong):
+        with pytest.raises((TypeError, ValueError)) as error:
+            Merger(**settings)
+        assert wrong in str(error.value)
+
+    def test_facts_may_be_named(self):
+        assert merger_of("a", properties=["keyed"]).status().case == "R3"
+        assert merger_of("a", properties="keyed").status().case == "R3"
+        with pytest.raises(ValueError, match="'nonsense' is none") as error:
+            merger_of("a", properties=["nonsense"])
+        assert "insert only" in error.value.__notes__[0]
+
+    def test_a_lag_is_a_number_of_ticks(self):
+        with pytest.raises(TypeError, match="the lag of a policy is an int of ticks"):
+            HalfFrozen(lag=1.5)
+
+    def test_a_state_that_cannot_generalise_is_not_loaded_to(self):
+        merger = merger_of("a", case="R0")
+        merger.push("a", Insert(A, 3, 9))
+        with pytest.raises(ValueError, match="R0 kept nothing to generalise from"):
+            Merger.load(merger.dump(), on_broken=Generalise())
+
+    def test_a_damaged_state_is_refused_wherever_it_is_damaged(self):
+        merger = merger_of("a")
+        merger.push("a", [Insert(A, 3, 9), Stable(4)])
+        data = merger.dump()
+        for place in range(0, len(data), 97):
+            damaged = bytearray(data)
+            damaged[place] ^= 1
+            with pytest.raises(ValueError, match="the state of a merge"):
+                Merger.load(bytes(damaged))
+
+
+def test_lossy_inputs_that_end_alike_end_right_whatever_they_went_through():
+    """An end that one input left and another is still at must not fall back to one that nobody is at."""
+    merger = merger_of("a", "b", complete=False)
+    said = []
+    for line in (
+        "a: + b [0, 5)",
+        "a: ~ b [0, 5) -> [0, 0)",
+        "a: + b [0, 7)",
+        "b: + b [0, 4)",
+        "b: ~ b [0, 4) -> [0, ∞)",
+        "b: ~ b [0, ∞) -> [0, 9)",
+        "b: | ∞",
+        "a: ~ b [0, 7) -> [0, 9)",
+        "a: ~ b [0, 9) -> [0, ∞)",
+        "a: | 7",
+        "a: ~ b [0, ∞) -> [0, 9)",
+        "a: | ∞",
+    ):
+        (item,) = parse(line)
+        said += merger.push(item.input, item.element)
+    world = World()
+    assert [world.apply(element) for element in said] == [None] * len(said)
+    assert [row[1:] for row in world.bag()] == [(0, 9)]

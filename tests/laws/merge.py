@@ -38,7 +38,7 @@ class Subject(Protocol):
 
 
 FAULTS = ("none", "detach", "restart", "late join", "gap")
-LOSSES = ("lossy", "lossy restart", "mixed", "mixed leaves")
+LOSSES = ("lossy", "lossy whole", "lossy restart", "mixed", "mixed leaves")
 
 POLICIES = (
     FirstThenFinal(),
@@ -95,13 +95,18 @@ class Scenario:
     ) -> "Scenario":
         """Some inputs never show some events. Without removals, what is lost can be told from what is not."""
         revisions = 0.4 if case is Case.R3 else 0.0
-        habits = None if fault == "mixed" else Habits(revisions=revisions, comebacks=0, spurious=0)
+        habits = (
+            None
+            if fault in ("mixed", "lossy whole")
+            else Habits(revisions=revisions, comebacks=0, spurious=0)
+        )
         events, (first, second, third) = replicas(random, 3, case=case, habits=habits, shape=shape)
         inputs, lossy = {
             "lossy": lambda: (
                 {"a": gap(first, random), "b": gap(second, random), "c": gap(third, random)},
                 "abc",
             ),
+            "lossy whole": lambda: ({"a": first, "b": second, "c": third}, "abc"),
             "lossy restart": lambda: ({"a": first, "b": restart(gap(second, random), third, random)}, "ab"),
             "mixed": lambda: (
                 {"a": first, "b": gap(second, random), "c": detach(gap(third, random), random)},
@@ -185,9 +190,9 @@ def _stable_is_right(scenario: Scenario, stable: int, inputs: list[Attachment]) 
     reached = [
         max((element.time for element in i.said if isinstance(element, Stable)), default=BEGINNING)
         for i in inputs
-        if i.name[0] not in scenario.lossy or scenario.fault == "lossy"
+        if i.name[0] not in scenario.lossy or scenario.fault in ("lossy", "lossy whole")
     ]
-    if scenario.fault == "lossy":
+    if scenario.fault in ("lossy", "lossy whole"):
         return stable == scenario.policy.lagging(min(reached))
     return stable == scenario.policy.lagging(max(reached))
 

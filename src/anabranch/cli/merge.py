@@ -6,7 +6,9 @@ whose last stable is least, so the result repeats exactly. An input that ends be
 
 The narrowest case is picked that the declared properties allow; without any it is R4, which needs none.
 The stream goes to --out, a summary of who led, lagged and disagreed to standard error.
-Exit status: 0 merged, 1 merged but inputs disagreed (the output has what the leader showed), 2 misuse.
+An adjust of an event that its input never showed is evidence of a gap, not an error.
+Exit status: 0 merged, 1 merged but inputs disagreed (the output has what the leader showed) or nobody could
+lead to the end, 2 misuse.
 
 examples:
   anabranch merge a.jsonl b.parquet --out merged.jsonl
@@ -20,8 +22,10 @@ examples:
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterator
+from errno import ENOENT
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,6 +142,9 @@ def run(options: argparse.Namespace) -> int:
     _check_out(options, paths)
     aside: list[tuple[str, Violation]] = []
     merger = _merger(options, files, aside)
+    for path in paths:
+        if path != "-" and not Path(path).exists():
+            raise FileNotFoundError(ENOENT, os.strerror(ENOENT), path)
     with progress(f"merging {', '.join(files)}") as done:
         sources = _sources(options, files, aside, done)
         if options.explain:
@@ -151,7 +158,7 @@ def run(options: argparse.Namespace) -> int:
         _print_json(_status_fields(status), options)
     else:
         print(f"{options.out}: {count} elements\n{status}", file=sys.stderr)
-    return 1 if any(one.disagreements for one in status.inputs.values()) else 0
+    return 1 if status.stuck or any(one.disagreements for one in status.inputs.values()) else 0
 
 
 def _telling(under_way: Callable[[], object], batches: Iterator[Batch]) -> Iterator[Batch]:
@@ -166,7 +173,7 @@ def _check_out(options: argparse.Namespace, paths: list[str]) -> None:
     if options.out == "-":
         return
     others = [*paths, *([options.quarantine] if options.quarantine else [])]
-    if any(Path(options.out).absolute() == Path(path).absolute() for path in others if path != "-"):
+    if any(Path(options.out).resolve() == Path(path).resolve() for path in others if path != "-"):
         raise ValueError(f"--out would write over {options.out}, which is an input or the quarantine")
 
 
@@ -214,12 +221,21 @@ def _sources(
         policy = policy_of(options)
         if isinstance(policy, Quarantine):
             policy = Quarantine(lambda violation: aside.append((path, violation)))
-        return source_of(options, path).batches(policy=policy, progress=tell)
+        return _naming(path, source_of(options, path).batches(policy=policy, progress=tell))
 
     sources = {name: batches(name, path) for name, path in files.items()}
     if len(files) == 1:
         return sources
     return {name: _of_one_input(batches, files[name]) for name, batches in sources.items()}
+
+
+def _naming(path: str, batches: Iterator[Batch]) -> Iterator[Batch]:
+    """The same batches; an error while reading says in which file."""
+    try:
+        yield from batches
+    except (ValueError, TypeError) as error:
+        error.add_note(f"In {path}.")
+        raise
 
 
 def _of_one_input(batches: Iterator[Batch], path: str) -> Iterator[Batch]:

@@ -28,7 +28,7 @@ def record(violation: Violation, file: str) -> dict[str, Any]:
 
 def check_target(target: str | None, sources: Sequence[str]) -> None:
     """What is quarantined is not written over what is read."""
-    if target is not None and any(Path(target).absolute() == Path(path).absolute() for path in sources):
+    if target is not None and any(Path(target).resolve() == Path(path).resolve() for path in sources):
         raise ValueError(f"--quarantine would write over {target}, which is being read")
 
 

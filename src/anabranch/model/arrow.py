@@ -104,6 +104,8 @@ def times(
 
 
 def _from_record_batch(rows: pa.RecordBatch) -> Batch:
+    # What pandas calls the index of a frame when it exports it: row numbers, no part of what is meant.
+    rows = rows.drop_columns([name for name in rows.schema.names if name.startswith("__index_level_")])
     names = rows.schema.names
     _check_names(names, "columns")
     for name in ("kind", "start", "end"):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
-from anabranch.model.time import BEGINNING, FOREVER
+from anabranch.model.time import BEGINNING, FOREVER, checked_tick
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +22,7 @@ class OutputPolicy:
     lag: int = 0
 
     def __post_init__(self) -> None:
+        checked_tick(self.lag, "the lag of a policy")
         if self.lag < 0:
             error = ValueError(f"a stable lags by 0 ticks or more, not by {self.lag}")
             error.add_note("An output cannot be stable beyond what its inputs have promised.")

@@ -28,6 +28,22 @@ class Fact(Enum):
     def __str__(self) -> str:
         return self.name.lower().replace("_", " ")
 
+    @classmethod
+    def named(cls, fact: "Fact | str") -> "Fact":
+        """A fact, or the one of this name in any spelling: ``insert only``, ``insert-only``, ``INSERT_ONLY``.
+
+        >>> Fact.named("insert-only")
+        <Fact.INSERT_ONLY: 'there are no adjusts'>
+        """
+        if isinstance(fact, cls):
+            return fact
+        found = cls.__members__.get(str(fact).strip().upper().replace("-", "_").replace(" ", "_"))
+        if found is None:
+            error = ValueError(f"a fact about a stream has a name, {fact!r} is none")
+            error.add_note(f"There are: {', '.join(map(str, cls))}.")
+            raise error
+        return found
+
 
 _IMPLICATIONS: tuple[tuple[frozenset[Fact], Fact], ...] = tuple(
     (frozenset(premises), fact)
@@ -61,9 +77,9 @@ class Properties:
         object.__setattr__(self, "facts", frozenset(facts))
 
     @classmethod
-    def of(cls, *facts: Fact) -> "Properties":
+    def of(cls, *facts: Fact | str) -> "Properties":
         """These facts and what they imply."""
-        return cls(frozenset(facts))
+        return cls(frozenset(map(Fact.named, facts)))
 
     def __ge__(self, other: "Properties") -> bool:
         """Whatever is true of streams with the other properties is true of these."""

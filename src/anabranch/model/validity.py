@@ -68,7 +68,7 @@ _WAYS_OUT = {
     Rule.DETACHED_INPUT: "Record an attach before it speaks again.",
     Rule.ALREADY_ATTACHED: "Record a detach before the second attach.",
     Rule.LATE: "Let the stable of the output lag, or mark inputs that are silent as idle less readily.",
-    Rule.BROKEN_PROPERTY: "Declare fewer properties, force a more general case, or let the merge generalise.",
+    Rule.BROKEN_PROPERTY: "Declare less, force a more general case, or let the merge generalise.",
     Rule.MALFORMED: "The file formats are described in docs/formats.md.",
 }
 

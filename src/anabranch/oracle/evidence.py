@@ -9,9 +9,11 @@ and an end is still standing as often as
 
     the most times that any input moved an event to it, less the most times that any moved one away from it.
 
-Both are maxima over inputs, so neither order nor repetition nor the number of copies matters. Ends are told
-first by the inputs that have passed the stable in question, for which their story is over, then by all; of
-several, those that more inputs show come first, then the later ones.
+Both are maxima over inputs, so neither order nor repetition nor the number of copies matters. Inputs that
+have passed the stable in question agree on the ends before it, so there the count of what stands is exact;
+beyond it, one input may have left an end that another is still at, and then what inputs show now has to do.
+Inputs that have passed come first, then all; ends before the stable come first, then those that more inputs
+show, then the later ones.
 """
 
 from collections import Counter
@@ -59,15 +61,22 @@ def events(ledgers: Collection[Ledger]) -> int:
     return max(came - gone, 0)
 
 
-def standing(ledgers: Collection[Ledger], voters: Collection[Ledger]) -> list[int]:
-    """The ends that nobody has moved away from, those that more voters show first."""
+def standing(ledgers: Collection[Ledger]) -> Counter[int]:
+    """The ends that nobody has moved away from."""
     ends = {end for ledger in ledgers for end in ledger.towards}
     found: Counter[int] = Counter()
     for end in ends:
         left = max(ledger.away[end] for ledger in ledgers)
         found[end] = max(0, max(ledger.towards[end] for ledger in ledgers) - left)
-    votes = {end: sum(1 for ledger in voters if ledger.showing()[end]) for end in ends}
-    return sorted(found.elements(), key=lambda end: (-votes[end], -end))
+    return +found
+
+
+def showing(ledgers: Collection[Ledger]) -> Counter[int]:
+    """The ends that inputs show now, each as often as the one that shows it most."""
+    found: Counter[int] = Counter()
+    for ledger in ledgers:
+        found |= ledger.showing()
+    return found
 
 
 def chosen(
@@ -77,18 +86,26 @@ def chosen(
     done: Collection[Ledger],
     given: Counter[int],
     open_from: int,
+    stable: int,
 ) -> Counter[int]:
-    """The ends of this many events, of the ends at or after a time.
+    """The ends of this many events after a stable, of the ends at or after ``open_from``.
 
-    ``present`` are the inputs that have not left, ``done`` those of them whose story is over.
+    ``present`` are the inputs that have not left, ``done`` those of them that have passed the stable.
 
     Where fewer ends stand than there are events, ends of the output fill up, then the last end shown.
     """
     ends: Counter[int] = Counter()
-    for source in (standing(done, done), standing(everyone, present), sorted(given.elements(), reverse=True)):
-        more = [end for end in source if end >= open_from]
-        for end in dict.fromkeys(more):
-            ends[end] += max(0, min(more.count(end) - ends[end], count - ends.total()))
+    for source, voters in (
+        (standing(done), done),
+        (showing(done), done),
+        (standing(everyone), present),
+        (showing(present), present),
+        (given, ()),
+    ):
+        votes = {end: sum(1 for ledger in voters if ledger.showing()[end]) for end in source}
+        for end in sorted(source, key=lambda end: (end >= stable, -votes[end], -end)):
+            if end >= open_from:
+                ends[end] += max(0, min(source[end] - ends[end], count - ends.total()))
     if ends.total() < count:
         ends[max(end for ledger in everyone for end in ledger.towards)] += count - ends.total()
     return +ends

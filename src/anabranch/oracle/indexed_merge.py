@@ -200,8 +200,8 @@ class IndexedMerge(Merge):
             if name in node.ledgers and side.stable >= time
         ]
         if node.start < self.stable:
-            return chosen(given.total(), everyone, present, done, given, self.stable)
-        return chosen(events(everyone), everyone, present, done, given, node.start)
+            return chosen(given.total(), everyone, present, done, given, self.stable, time)
+        return chosen(events(everyone), everyone, present, done, given, node.start, time)
 
     def _by_leader(self, node: Node, given: Counter[int], time: int, leader: str) -> Counter[int]:
         """What the leader shows; of a half-frozen node, filled up or cut to what is there: its events exist.

@@ -87,6 +87,12 @@ def restore(merger: Merger, data: bytes) -> None:
         payload = {k: v for k, v in examples.slice(row, 1).to_pylist()[0].items() if v is not None}
         merger.disagreements.append(Disagreement(name, payload, start, shown, given, since))
     _restore_parts(merger, values, batches)
+    if merger.can_move() and isinstance(merger.kernel, Ordered) and merger.trail is None:
+        error = ValueError(
+            f"{case_of(merger.kernel)} kept nothing to generalise from, and was dumped like that"
+        )
+        error.add_note("Load it without Generalise(), or start the inputs anew with it.")
+        raise error
 
 
 def _restore_parts(merger: Merger, values: dict[str, Any], batches: list[pa.RecordBatch]) -> None:

@@ -375,9 +375,14 @@ def want_what_stands(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, tim
         ledgers.cells[entry, TAKEN] = 0
         entry = ledgers.cells[entry, NEXT]
     count = given if half_frozen else max(came - gone, 0)
-    count -= _take_standing(ledgers, begin, count, time, sides)
-    count -= _take_standing(ledgers, begin, count, np.int64(BEGINNING), sides)
-    count -= _take_given(ledgers, begin, count)
+    for passed in (time, np.int64(BEGINNING)):
+        for shows in (False, True):
+            if count:
+                _tally(ledgers, begin, passed, shows, sides)
+                count -= _take(ledgers, begin, count, time)
+    if count:
+        _tally_given(ledgers, begin)
+        count -= _take(ledgers, begin, count, time)
     last = np.int64(NOBODY)
     entry = begin
     while entry != NOBODY:
@@ -394,39 +399,61 @@ def want_what_stands(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, tim
 
 
 @inner
-def _tally(ledgers: Ledgers, entry: int, time: int, sides: Sides) -> None:
-    """How often an end stands by the inputs that have reached a time, and how many of them show it.
+def _tally(ledgers: Ledgers, begin: Any, time: Any, shows: bool, sides: Sides) -> None:
+    """How often each end stands, or is shown, by the inputs that have reached a time; how many show it.
 
-    All have reached the beginning, those that left too.
+    All have reached the beginning, those that left too, which are evidence of what stands.
     """
-    most: Any = np.int64(0)
-    least: Any = np.int64(0)
-    votes = np.int64(0)
-    if time == BEGINNING:
-        most, least = towards(ledgers, entry, LEFT), away(ledgers, entry, LEFT)
-    for i in range(len(sides.attached)):
-        if sides.attached[i] and sides.reached[i] >= time:
-            most = max(most, towards(ledgers, entry, i + 1))
-            least = max(least, away(ledgers, entry, i + 1))
-            votes += shown(ledgers, entry, i + 1) > 0
-    ledgers.cells[entry, STANDING] = max(most - least, 0)
-    ledgers.cells[entry, VOTES] = votes
+    entry = begin
+    while entry != NOBODY:
+        most: Any = np.int64(0)
+        least: Any = np.int64(0)
+        votes = np.int64(0)
+        if time == BEGINNING and not shows:
+            most, least = towards(ledgers, entry, LEFT), away(ledgers, entry, LEFT)
+        for i in range(len(sides.attached)):
+            if sides.attached[i] and sides.reached[i] >= time:
+                shown_now = shown(ledgers, entry, i + 1)
+                votes += shown_now > 0
+                if shows:
+                    most = max(most, shown_now)
+                else:
+                    most = max(most, towards(ledgers, entry, i + 1))
+                    least = max(least, away(ledgers, entry, i + 1))
+        ledgers.cells[entry, STANDING] = max(most - least, 0)
+        ledgers.cells[entry, VOTES] = votes
+        entry = ledgers.cells[entry, NEXT]
 
 
 @inner
-def _take_standing(ledgers: Ledgers, begin: Any, count: Any, time: Any, sides: Sides) -> Any:
-    """Take ends that stand, those with more votes first, then the later ones; how many were taken."""
+def _tally_given(ledgers: Ledgers, begin: Any) -> None:
+    """How often the output has each end."""
     entry = begin
     while entry != NOBODY:
-        _tally(ledgers, entry, time, sides)
+        ledgers.cells[entry, STANDING] = ledgers.cells[entry, GIVEN]
+        ledgers.cells[entry, VOTES] = 0
         entry = ledgers.cells[entry, NEXT]
+
+
+@inner
+def _comes_first(ledgers: Ledgers, entry: Any, other: Any, time: int) -> Any:
+    """Ends before the stable come first, then those with more votes; of equals the one that is asked for."""
+    early, late = ledgers.cells[entry, END] < time, ledgers.cells[other, END] < time
+    if early != late:
+        return early
+    return ledgers.cells[entry, VOTES] >= ledgers.cells[other, VOTES]
+
+
+@inner
+def _take(ledgers: Ledgers, begin: Any, count: Any, time: int) -> Any:
+    """Take ends that were tallied, as often as that, the ones that come first first; how many were taken."""
     taken: Any = np.int64(0)
     while taken < count:
         best: Any = np.int64(NOBODY)
         entry = begin
         while entry != NOBODY:
             if ledgers.cells[entry, STANDING] > ledgers.cells[entry, TAKEN] and (
-                best == NOBODY or ledgers.cells[entry, VOTES] >= ledgers.cells[best, VOTES]
+                best == NOBODY or _comes_first(ledgers, entry, best, time)
             ):
                 best = entry
             entry = ledgers.cells[entry, NEXT]
@@ -434,24 +461,5 @@ def _take_standing(ledgers: Ledgers, begin: Any, count: Any, time: Any, sides: S
             break
         more = min(ledgers.cells[best, STANDING] - ledgers.cells[best, TAKEN], count - taken)
         ledgers.cells[best, TAKEN] += more
-        taken += more
-    return taken
-
-
-@inner
-def _take_given(ledgers: Ledgers, begin: Any, count: Any) -> Any:
-    """Take ends of the output, the latest first; how many were taken."""
-    taken: Any = np.int64(0)
-    while taken < count:
-        last: Any = np.int64(NOBODY)
-        entry = begin
-        while entry != NOBODY:
-            if ledgers.cells[entry, GIVEN] > ledgers.cells[entry, TAKEN]:
-                last = entry
-            entry = ledgers.cells[entry, NEXT]
-        if last == NOBODY:
-            break
-        more = min(ledgers.cells[last, GIVEN] - ledgers.cells[last, TAKEN], count - taken)
-        ledgers.cells[last, TAKEN] += more
         taken += more
     return taken

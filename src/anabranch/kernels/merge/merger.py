@@ -34,7 +34,7 @@ from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.relation import as_batch
 from anabranch.model.schema import conformed, unified
 from anabranch.model.time import BEGINNING, FOREVER, checked_tick, tick_text
-from anabranch.model.validity import Drop, InvalidElementError, Policy, Raise, Rule, Violation
+from anabranch.model.validity import Drop, InvalidElementError, Policy, Quarantine, Raise, Rule, Violation
 
 EXAMPLES = 100
 """Disagreements that are kept in full."""
@@ -94,14 +94,21 @@ class Merger:
         raise), a declared property (raise), or come too late from a lossy input (drop and count).
         ``remember`` is how many final events are kept to be compared with slower inputs.
         """
-        self.forced = Case[case] if isinstance(case, str) else case
-        self.policy = policy or FirstThenFinal()
-        self.pace = pace
+        self.forced = _case(case)
+        self.policy = _checked("policy", policy or FirstThenFinal(), OutputPolicy)
+        self.pace = _checked("pace", pace, Pace)
+        if isinstance(identity, str):
+            error = TypeError(f"identity is a list of column names, {identity!r} is one name")
+            error.add_note(f"Write identity=[{identity!r}].")
+            raise error
         self.identity = None if identity is None else tuple(identity)
-        self.on_invalid: Policy = on_invalid or Raise()
-        self.on_broken: OnBroken = on_broken or Raise()
-        self.on_late: Policy = on_late or Drop()
-        self.remember = remember
+        answers = (Raise, Drop, Quarantine)
+        self.on_invalid: Policy = _checked("on_invalid", on_invalid or Raise(), *answers)
+        self.on_broken: OnBroken = _checked("on_broken", on_broken or Raise(), *answers, Generalise)
+        self.on_late: Policy = _checked("on_late", on_late or Drop(), *answers)
+        self.remember = _checked("remember", remember, int)
+        if remember < 0:
+            raise ValueError(f"a merge remembers 0 events or more, not {remember}")
         self.schema: pa.Schema = pa.schema([])
         self.sides = Sides.of_capacity(4)
         self.inputs: dict[str, Input] = {}
@@ -117,6 +124,10 @@ class Merger:
         self.disagreements: list[Disagreement] = []
         self._owed: Violation | None = None
 
+    def __repr__(self) -> str:
+        case = "not running yet" if self.kernel is None else case_of(self.kernel)
+        return f"<Merger of {', '.join(self.inputs) or 'nobody'}: {case}, {self.policy}>"
+
     @property
     def frontier(self) -> int:
         """The stable of the output."""
@@ -128,7 +139,7 @@ class Merger:
         self,
         name: str,
         guarantee: int | None = None,
-        properties: Properties | Iterable[Fact] | None = None,
+        properties: Properties | Fact | str | Iterable[Fact | str] | None = None,
         *,
         complete: bool = True,
     ) -> Batch:
@@ -146,11 +157,9 @@ class Merger:
             error = ValueError(f"a lossy input guarantees nothing, {name!r} has a guarantee of {guarantee}")
             error.add_note("Leave the guarantee out, or attach it as complete.")
             raise error
-        facts = (
-            properties
-            if properties is None or isinstance(properties, Properties)
-            else Properties.of(*properties)
-        )
+        if isinstance(properties, str | Fact):
+            properties = [properties]
+        facts = properties if isinstance(properties, Properties | None) else Properties.of(*properties)
         side = Side(facts, complete)
         output = self._generalised_for(name, side)
         time = BEGINNING if guarantee is None else checked_tick(guarantee, "a guarantee")
@@ -213,6 +222,7 @@ class Merger:
         detached says nothing until it is attached again. ``attach`` takes the place of `attach`, for inputs
         that are lossy or promise something.
         """
+        _checked("a recording", recording, Batch)
         if recording.input is None:
             raise ValueError("a recording says which input said each element, this one is of a single stream")
         attach = attach or self.attach
@@ -271,6 +281,10 @@ class Merger:
             raise error
         return self.inputs[name]
 
+    def can_move(self) -> bool:
+        """A broken property makes the merge more general instead of stopping it."""
+        return isinstance(self.on_broken, Generalise)
+
     def declared_now(self) -> dict[str, Side]:
         """What was declared for the inputs that are attached."""
         return {name: one.declared for name, one in self.inputs.items()}
@@ -293,10 +307,10 @@ class Merger:
         if self.kernel is None:
             self.choice = choose(self.declared_now(), self.policy, self.forced)
             self.kernel = self._made(self.choice.case)
-            ordered, moves = self.choice.case in ORDERED, isinstance(self.on_broken, Generalise)
-            if isinstance(self.policy, FinalOnly) and (moves or not ordered):
+            ordered = self.choice.case in ORDERED
+            if isinstance(self.policy, FinalOnly) and (self.can_move() or not ordered):
                 self.cleanse = Cleanse(ordered=False)
-            if ordered and moves:
+            if ordered and self.can_move():
                 self.trail = Trail()
         return self.kernel
 
@@ -419,9 +433,8 @@ class Merger:
         name = next(name for name, one in self.inputs.items() if one.number == number)
         tally = self.tallies[name]
         position = tally.elements + tally.refused - len(part) + 1
-        detail = (
-            f"{name} was declared {broken.fact} ({broken.fact.value}), and this is not: {part.element(0)}"
-        )
+        why = f"{self.forced.name} was forced, so" if self.forced else "as was declared,"
+        detail = f"{why} {name} must be {broken.fact} ({broken.fact.value}), and is not by {part.element(0)}"
         violation = Violation(Rule.BROKEN_PROPERTY, position, _element(part), self._reached(), name, detail)
         if isinstance(self.on_broken, Generalise):
             why = f"{name} is not {broken.fact}, by its element {position}"
@@ -532,6 +545,27 @@ class Merger:
             column = getattr(self.sides, what)
             setattr(tally, what, getattr(tally, what) + int(column[number]))
             column[number] = 0
+
+
+def _case(case: Case | str | None) -> Case | None:
+    if case is None or isinstance(case, Case):
+        return case
+    if str(case).upper() not in Case.__members__:
+        error = ValueError(f"a case is one of {', '.join(Case.__members__)}, {case!r} is none")
+        error.add_note("Leave it out, and it is picked from the properties of the inputs.")
+        raise error
+    return Case[str(case).upper()]
+
+
+def _checked(name: str, value: Any, *kinds: type) -> Any:
+    """A setting that is of one of its kinds."""
+    if not isinstance(value, kinds):
+        known = " or ".join(kind.__name__ for kind in kinds)
+        error = TypeError(f"{name} is a {known}, not {value!r}")
+        if isinstance(value, type) and issubclass(value, kinds):
+            error.add_note(f"Make one: {value.__name__}().")
+        raise error
+    return value
 
 
 def _like(given: Any, output: Batch) -> Any:

@@ -1,16 +1,19 @@
 """A state as bytes: plain values and record batches behind a mark with a version.
 
-mark, then the length of the values and the values as JSON, then for each batch its length and itself as an
-Arrow stream with compressed buffers; lengths are 8 bytes, little-endian.
+After the mark come 16 bytes of digest of all that follows, the length of the values and the values as JSON,
+then for each batch its length and itself as an Arrow stream with compressed buffers. Lengths are 8 bytes,
+little-endian.
 """
 
 import json
+from hashlib import blake2b
 from io import BytesIO
 from typing import Any
 
 import pyarrow as pa
 
 MARK = b"anabranch-merge-1\n"
+_DIGEST = 16
 
 
 def to_bytes(values: dict[str, Any], batches: list[pa.RecordBatch]) -> bytes:
@@ -22,7 +25,8 @@ def to_bytes(values: dict[str, Any], batches: list[pa.RecordBatch]) -> bytes:
         with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
             writer.write_batch(batch)
         parts.append(sink.getvalue())
-    return MARK + b"".join(len(part).to_bytes(8, "little") + part for part in parts)
+    body = b"".join(len(part).to_bytes(8, "little") + part for part in parts)
+    return MARK + _digest(body) + body
 
 
 def from_bytes(data: bytes) -> tuple[dict[str, Any], list[pa.RecordBatch]]:
@@ -32,17 +36,22 @@ def from_bytes(data: bytes) -> tuple[dict[str, Any], list[pa.RecordBatch]]:
         error = ValueError(f"the state of a merge begins with {MARK!r}, this begins with {found!r}")
         error.add_note("Load what Merger.dump() gave, with the version that gave it or a later one.")
         raise error
-    parts, position = [], len(MARK)
+    begin = len(MARK) + _DIGEST
+    if _digest(data[begin:]) != data[len(MARK) : begin]:
+        error = ValueError(f"the state of a merge is as it was dumped, these {len(data)} bytes were changed")
+        error.add_note("They were cut off or damaged; load an earlier state, or start the inputs anew.")
+        raise error
+    parts, position = [], begin
     while position < len(data):
         length = int.from_bytes(data[position : position + 8], "little")
         parts.append(data[position + 8 : position + 8 + length])
         position += 8 + length
-    if position != len(data) or not parts:
-        error = ValueError(f"the state of a merge ends after {position} bytes, these are {len(data)}")
-        error.add_note("The bytes were cut off; load an earlier state, or start the inputs anew.")
-        raise error
     values, *streams = parts
     return json.loads(values), [_batch(stream) for stream in streams]
+
+
+def _digest(body: bytes) -> bytes:
+    return blake2b(body, digest_size=_DIGEST).digest()
 
 
 def _batch(stream: bytes) -> pa.RecordBatch:

@@ -103,7 +103,19 @@ class Status:
             f"{self.live} live events, {self.remembered} remembered, {self.bytes} bytes"
         )
         rows: list[tuple[str, ...]] = [
-            ("input", "stable", "lag", "elements", "led", "disagrees", "holes", "filled", "late", "")
+            (
+                "input",
+                "stable",
+                "lag",
+                "elements",
+                "led",
+                "disagrees",
+                "holes",
+                "filled",
+                "late",
+                "refused",
+                "",
+            )
         ]
         rows += [(name, *_row(one)) for name, one in self.inputs.items()]
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -112,6 +124,9 @@ class Status:
         )
         tail = [str(one) for one in self.disagreements[:5]] + list(self.moves) + [self.stuck or ""]
         return "\n".join([head, table, *(line for line in tail if line)])
+
+
+_HEADS = ("input", "stable", "lag", "elements", "led", "disagrees", "holes", "filled", "late", "refused")
 
 
 def _row(one: InputStatus) -> tuple[str, ...]:
@@ -131,6 +146,7 @@ def _row(one: InputStatus) -> tuple[str, ...]:
         str(one.holes),
         str(one.filled),
         str(one.late),
+        str(one.refused),
         ", ".join(words),
     )
 
