@@ -235,7 +235,9 @@ def test_an_input_that_breaks_what_is_declared_is_dealt_with_as_asked(folder, ca
 def test_invalid_elements_and_lines_are_left_out_and_can_be_read(folder, capsys):
     Path("bad.txt").write_text("+ a [1, 4)\n| 2\n+ late [1, 4)\nnonsense\n+ c [3, 8)\n| inf\n")
     assert main(["merge", "bad.txt", "--out", "m.txt"]) == 2
+    capsys.readouterr()
     assert main(["merge", "bad.txt", "--out", "m.txt", "--on-violation", "drop"]) == 0
+    assert "left out of bad.txt: 1 malformed, 1 insert-behind-stable" in capsys.readouterr().err
     assert main(["merge", "bad.txt", "--out", "m.txt", "--quarantine", "aside.jsonl"]) == 0
     aside = [json.loads(line) for line in Path("aside.jsonl").read_text().splitlines()]
     assert {(row["code"], row["file"]) for row in aside} == {
@@ -243,6 +245,23 @@ def test_invalid_elements_and_lines_are_left_out_and_can_be_read(folder, capsys)
         ("malformed", "bad.txt"),
     }
     assert parse(Path("m.txt").read_text()) == parse("+ a [1, 4)\n| 2\n+ c [3, 8)\n| inf")
+
+
+@pytest.mark.parametrize("option", ["--out", "--quarantine"])
+def test_an_input_is_not_written_over_however_its_path_is_spelled(folder, option, capsys):
+    Path("sub").mkdir()
+    Path("sub/in.txt").write_text("+ a [1, 4)\n| inf\n")
+    Path("link").symlink_to("sub")
+    for path in ("link/in.txt", "sub/../sub/in.txt"):
+        assert main(["merge", "sub/in.txt", option, path]) == 2
+    assert "would write over" in capsys.readouterr().err
+    assert Path("sub/in.txt").read_text() == "+ a [1, 4)\n| inf\n"
+
+
+def test_a_merge_that_nobody_can_lead_says_so_and_fails(folder, capsys):
+    Path("joiner.txt").write_text("+ a [7, 9)\n| 8\n")
+    assert main(["merge", "joiner.txt", "--guarantee", "joiner=6", "--out", "m.txt"]) == 1
+    assert "stuck: nobody who is attached shows the events before 6" in capsys.readouterr().err
 
 
 def test_what_comes_too_late_from_a_lossy_input_can_be_read(folder, capsys):

@@ -341,7 +341,7 @@ def test_views_are_made_plain_so_that_rows_of_them_can_be_taken(kind):
 def test_data_in_another_shape_is_refused_by_what_is_wrong(rows, message):
     with pytest.raises(SchemaError, match=message) as caught:
         Batch.from_arrow(rows)
-    assert "A batch has the columns kind, start, end, old_end" in caught.value.__notes__[0]
+    assert "A batch has the columns kind, start, end, old_end" in caught.value.__notes__[-1]
 
 
 @pytest.mark.parametrize("dictionary", [["a", None], [None, "a"]])

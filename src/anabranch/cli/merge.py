@@ -55,10 +55,11 @@ from anabranch.model.output_policy import POLICIES, FirstThenFinal, Pace
 from anabranch.model.properties import Case, Fact
 
 if TYPE_CHECKING:
+    from anabranch.cli.quarantine import LeftOut
     from anabranch.kernels.merge.merger import Merger, OnBroken
     from anabranch.kernels.merge.status import Disagreement, Status
     from anabranch.model.batch import Batch
-    from anabranch.model.validity import Policy, Violation
+    from anabranch.model.validity import Policy
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -140,24 +141,25 @@ def run(options: argparse.Namespace) -> int:
     quarantine.check_target(options.quarantine, paths)
     target = Target.named(options.out, options.to, as_text=options.text)
     _check_out(options, paths)
-    aside: list[tuple[str, Violation]] = []
-    merger = _merger(options, files, aside)
+    left_out = quarantine.LeftOut(kept=bool(options.quarantine))
+    merger = _merger(options, files, left_out)
     for path in paths:
         if path != "-" and not Path(path).exists():
             raise FileNotFoundError(ENOENT, os.strerror(ENOENT), path)
     with progress(f"merging {', '.join(files)}") as done:
-        sources = _sources(options, files, aside, done)
+        sources = _sources(options, files, left_out, done)
         if options.explain:
             return _explain(merger, sources, options)
         with said_if_slow("the first merge on a machine is compiled for it, once; a moment") as under_way:
             count = target.write(_telling(under_way, _merged(merger, sources, options)))
     if options.quarantine:
-        quarantine.write(aside, options.quarantine)
+        quarantine.write(left_out.violations, options.quarantine)
     status = merger.status()
     if options.json:
-        _print_json(_status_fields(status), options)
+        _print_json({**_status_fields(status), "left_out": left_out.counts}, options)
     else:
-        print(f"{options.out}: {count} elements\n{status}", file=sys.stderr)
+        summary = f"{options.out}: {count} elements", str(status), *left_out.lines()
+        print("\n".join(summary), file=sys.stderr)
     return 1 if status.stuck or any(one.disagreements for one in status.inputs.values()) else 0
 
 
@@ -177,20 +179,16 @@ def _check_out(options: argparse.Namespace, paths: list[str]) -> None:
         raise ValueError(f"--out would write over {options.out}, which is an input or the quarantine")
 
 
-def _merger(options: argparse.Namespace, files: dict[str, str], aside: list[tuple[str, Violation]]) -> Merger:
+def _merger(options: argparse.Namespace, files: dict[str, str], left_out: LeftOut) -> Merger:
     from dataclasses import replace
 
     from anabranch.kernels.merge.merger import Generalise, Merger
-    from anabranch.model.validity import Drop, Quarantine, Raise
+    from anabranch.model.validity import Quarantine, Raise
 
-    invalid: Policy = policy_of(options)
-    left_out: Policy = Drop()
-    if options.quarantine:
-        recording = next(iter(files.values()))
-        invalid = left_out = Quarantine(
-            lambda violation: aside.append((files.get(violation.input or "", recording), violation))
-        )
-    broken: dict[str, OnBroken] = {"raise": Raise(), "generalise": Generalise(), "drop": left_out}
+    recording = next(iter(files.values()))
+    aside = Quarantine(left_out.sink(lambda violation: files.get(violation.input or "", recording)))
+    invalid: Policy = Raise() if isinstance(policy_of(options), Raise) else aside
+    broken: dict[str, OnBroken] = {"raise": Raise(), "generalise": Generalise(), "drop": aside}
     return Merger(
         options.case,
         replace(options.policy, lag=options.lag),
@@ -198,18 +196,18 @@ def _merger(options: argparse.Namespace, files: dict[str, str], aside: list[tupl
         identity=options.identity,
         on_invalid=invalid,
         on_broken=broken[options.on_broken],
-        on_late=left_out,
+        on_late=aside,
     )
 
 
 def _sources(
     options: argparse.Namespace,
     files: dict[str, str],
-    aside: list[tuple[str, Violation]],
+    left_out: LeftOut,
     progress: Callable[[float], object],
 ) -> dict[str, Iterator[Batch]]:
     """What each file holds; progress is told how much of all has been read."""
-    from anabranch.model.validity import Quarantine
+    from anabranch.model.validity import Quarantine, Raise
 
     done = dict.fromkeys(files, 0.0)
 
@@ -219,8 +217,8 @@ def _sources(
             progress(sum(done.values()) / len(done))
 
         policy = policy_of(options)
-        if isinstance(policy, Quarantine):
-            policy = Quarantine(lambda violation: aside.append((path, violation)))
+        if not isinstance(policy, Raise):
+            policy = Quarantine(left_out.sink(lambda _: path))
         return _naming(path, source_of(options, path).batches(policy=policy, progress=tell))
 
     sources = {name: batches(name, path) for name, path in files.items()}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,33 @@ def record(violation: Violation, file: str) -> dict[str, Any]:
         "message": violation.message,
         "way_out": violation.rule.way_out,
     }
+
+
+@dataclass
+class LeftOut:
+    """What was left out of each file, by rule; where ``kept``, the elements themselves too."""
+
+    kept: bool
+    counts: dict[str, Counter[str]] = field(default_factory=dict)
+    violations: list[tuple[str, Violation]] = field(default_factory=list)
+
+    def sink(self, path_of: Callable[[Violation], str]) -> Callable[[Violation], None]:
+        """What hears of elements that are left out."""
+
+        def hear(violation: Violation) -> None:
+            path = path_of(violation)
+            self.counts.setdefault(path, Counter())[violation.code] += 1
+            if self.kept:
+                self.violations.append((path, violation))
+
+        return hear
+
+    def lines(self) -> list[str]:
+        """What was left out as people read it."""
+        return [
+            f"left out of {path}: {', '.join(f'{count} {code}' for code, count in codes.items())}"
+            for path, codes in self.counts.items()
+        ]
 
 
 def check_target(target: str | None, sources: Sequence[str]) -> None:

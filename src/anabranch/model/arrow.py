@@ -34,6 +34,14 @@ RESERVED = ("kind", "start", "end", "old_end", "input", "payload")
 
 def batches(data: Any) -> Iterator[Batch]:
     """The batches of anything with the Arrow stream or array interface, one at a time."""
+    try:
+        yield from _batches(data)
+    except SchemaError as error:
+        error.add_note("A batch has the columns kind, start, end, old_end and those of the payload.")
+        raise
+
+
+def _batches(data: Any) -> Iterator[Batch]:
     if isinstance(data, pa.RecordBatch):
         yield _from_record_batch(data)
         return

@@ -11,11 +11,7 @@ import pyarrow as pa
 
 
 class SchemaError(TypeError):
-    """Data is not in the shape of a batch."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.add_note("A batch has the columns kind, start, end, old_end and those of the payload.")
+    """Data is not in the shape of a batch, or not in that of the batches before it."""
 
 
 def unified(one: pa.Schema, other: pa.Schema) -> pa.Schema:
