@@ -434,7 +434,7 @@ class Merger:
         tally = self.tallies[name]
         position = tally.elements + tally.refused - len(part) + 1
         why = f"{self.forced.name} was forced, so" if self.forced else "as was declared,"
-        detail = f"{why} {name} must be {broken.fact} ({broken.fact.value}), and is not by {part.element(0)}"
+        detail = f"{why} {name} must be {broken.fact} ({broken.fact.value}), and is not by {_brief(part)}"
         violation = Violation(Rule.BROKEN_PROPERTY, position, _element(part), self._reached(), name, detail)
         if isinstance(self.on_broken, Generalise):
             why = f"{name} is not {broken.fact}, by its element {position}"
@@ -583,6 +583,11 @@ def _like(given: Any, output: Batch) -> Any:
             return pa.Table.from_batches([output.to_arrow()])
         case _:
             return list(output.elements())
+
+
+def _brief(part: Batch) -> str:
+    words = str(part.element(0))
+    return words if len(words) <= 200 else f"{words[:197]}..."
 
 
 def _element(part: Batch) -> Element:
