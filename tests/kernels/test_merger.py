@@ -340,6 +340,12 @@ class TestComingAndGoing:
         out = Merger().play(Batch.of(lines))
         assert text(list(out.elements())) == "+ x [1, 5)\n| 3\n~ x [1, 5) -> [1, 6)\n| 8"
 
+    def test_what_came_out_before_a_recording_broke_is_with_the_error(self):
+        lines = parse("a: + x [1, 5)\nb: + y [1, 6)\na: | 9\na: + z [3, 7)\nb: | 9")
+        with pytest.raises(InvalidElementError) as error:
+            Merger().play(Batch.of(lines))
+        assert text(list(error.value.output.elements())) == "+ x [1, 5)\n+ y [1, 6)"
+
 
 class TestPolicies:
     def test_final_only_says_nothing_twice(self):

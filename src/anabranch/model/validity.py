@@ -12,7 +12,7 @@ After ``stable(FOREVER)`` no insert and no adjust is valid.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from anabranch.model.elements import Adjust, Control, Element, Insert
 from anabranch.model.time import lifetime_text, tick_text
@@ -120,7 +120,12 @@ class Violation:
 
 
 class InvalidElementError(ValueError):
-    """An element broke a rule of validity."""
+    """An element broke a rule of validity.
+
+    ``output`` is what a merge had said to the elements before it, where it had said something.
+    """
+
+    output: Any = None
 
     def __init__(self, violation: Violation) -> None:
         super().__init__(violation.message)

@@ -58,8 +58,6 @@ class BrokenPropertyError(InvalidElementError):
     The element was left out; all others were merged, and ``output`` is what came of them.
     """
 
-    output: Any = None
-
 
 class Merger:
     """Several physical streams that mean the same, merged into one.
@@ -232,21 +230,26 @@ class Merger:
             | (np.roll(recording.kind, 1) >= Kind.ATTACH)
         )
         parts = [recording[:0].untagged()]
-        for begin, end in pairwise([*turns.tolist(), len(recording)]):
-            name, turn = recording.inputs[recording.input[begin]], recording[begin:end].untagged()
-            match turn.element(0) if turn.kind[0] >= Kind.ATTACH else None:
-                case Attach() if name in self.inputs:
-                    self._refuse(Rule.ALREADY_ATTACHED, name, turn)
-                case Attach(guarantee):
-                    parts.append(attach(name, None if guarantee == BEGINNING else guarantee))
-                case Detach() if name in self.inputs:
-                    parts.append(self.detach(name))
-                case None if name in self.inputs or name not in self.tallies:
-                    parts += [] if name in self.inputs else [attach(name, None)]
-                    parts.append(self._pushed(name, turn))
-                case _:
-                    self._refuse(Rule.DETACHED_INPUT, name, turn)
-        return concat([part for part in parts if len(part)] or parts[:1])
+        try:
+            for begin, end in pairwise([*turns.tolist(), len(recording)]):
+                name, turn = recording.inputs[recording.input[begin]], recording[begin:end].untagged()
+                match turn.element(0) if turn.kind[0] >= Kind.ATTACH else None:
+                    case Attach() if name in self.inputs:
+                        self._refuse(Rule.ALREADY_ATTACHED, name, turn)
+                    case Attach(guarantee):
+                        parts.append(attach(name, None if guarantee == BEGINNING else guarantee))
+                    case Detach() if name in self.inputs:
+                        parts.append(self.detach(name))
+                    case None if name in self.inputs or name not in self.tallies:
+                        parts += [] if name in self.inputs else [attach(name, None)]
+                        parts.append(self._pushed(name, turn))
+                    case _:
+                        self._refuse(Rule.DETACHED_INPUT, name, turn)
+        except InvalidElementError as error:
+            parts += [] if error.output is None else [error.output]
+            error.output = _whole(parts)
+            raise
+        return _whole(parts)
 
     def explain(self) -> str:
         """Which case merges the inputs and why, under which policy, and what tells events apart."""
@@ -566,6 +569,10 @@ def _checked(name: str, value: Any, *kinds: type) -> Any:
             error.add_note(f"Make one: {value.__name__}().")
         raise error
     return value
+
+
+def _whole(parts: list[Batch]) -> Batch:
+    return concat([part for part in parts if len(part)] or parts[:1])
 
 
 def _like(given: Any, output: Batch) -> Any:
