@@ -2,7 +2,11 @@
 
 Compiled functions take arrays and NamedTuples of arrays, and allocate nothing. So Numba need not count
 references to what they are given (``_nrt=False``): with counting, a call costs two atomic operations per
-array, which made the merge of R3 several times slower (``./run bench merge_r3``).
+array, which made the merge of R3 several times slower (``./run bench merge cases``).
+
+Every type that an argument may have is compiled anew, a literal and an int32 included. So what is handed on is
+int64 from the beginning (``np.int64(0)``): that took the first use of R4 from 27 to 19 s on one machine
+(``./run bench merge cold``), together with `inner`.
 
 Numba looks only at a function's own file to see whether what it has cached is stale. After a change to a
 compiled function that others call, delete the ``*.nbi`` and ``*.nbc`` files below ``src``.
@@ -22,7 +26,7 @@ def compiled(function: Function) -> Function:
 
 
 def inner(function: Function) -> Function:
-    """A loop that only compiled loops call: without the entrance for Python it compiles in half the time."""
+    """A loop that only compiled loops call; the entrance for Python, which it lacks, is much to compile."""
     options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return njit(cache=True, nogil=True, _nrt=False, **options)(function)
 

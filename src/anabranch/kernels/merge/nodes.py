@@ -239,7 +239,8 @@ def leave_queue(nodes: Nodes) -> None:
     """Forget the node that was decided first."""
     head = nodes.queue[HEAD]
     nodes.queue[FORGOTTEN] = nodes.stamp[head]
-    delete(nodes, nodes.decided[head])
+    first: Any = np.int64(nodes.decided[head])
+    delete(nodes, first)
     nodes.queue[HEAD] = head + 1 if head + 1 < len(nodes.decided) else 0
     nodes.queue[LENGTH] -= 1
 

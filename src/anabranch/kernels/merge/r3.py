@@ -160,7 +160,7 @@ def _advance(
     nodes: Nodes, time: int, first: int, stable: int, sides: Sides, said: Said, null_row: int
 ) -> None:
     """Make the output agree with the input that leads as far as this stable makes it final."""
-    count = 0
+    count: Any = np.int64(0)
     while nodes.open.size[0] and (nodes.open.key[0] < time or time == FOREVER):
         key = nodes.open.key[0]
         node = pop(nodes.open)
@@ -176,8 +176,8 @@ def _advance(
     if count > 1:
         sort_changing(nodes, count)
     for n in range(count):
-        node = nodes.changing[n]
-        _change(nodes, node, time, _wanted(nodes, node, time, first, stable, sides), sides, said)
+        changed: Any = np.int64(nodes.changing[n])
+        _change(nodes, changed, time, _wanted(nodes, changed, time, first, stable, sides), sides, said)
     say_stable(said, time, null_row)
 
 
@@ -201,7 +201,8 @@ def _forget_passed(nodes: Nodes, sides: Sides, remember: int, notes: Notes) -> N
         return
     passed = passed_by_all(sides)
     while nodes.queue[LENGTH] and nodes.stamp[nodes.queue[HEAD]] <= passed:
-        _compare(nodes, nodes.decided[nodes.queue[HEAD]], sides, notes)
+        first: Any = np.int64(nodes.decided[nodes.queue[HEAD]])
+        _compare(nodes, first, sides, notes)
         leave_queue(nodes)
     while nodes.queue[LENGTH] > remember:
         nodes.queue[SKIPPED] += 1
@@ -275,7 +276,8 @@ def merge(
     """
     kind, start, end, identity = elements
     cells = nodes.cells
-    births, lead, null_row, settled = 0, i, NOBODY, False
+    births, lead, settled = 0, i, False
+    null_row: Any = np.int64(NOBODY)
     while True:
         # One place to drain from: each would be compiled with all that drains.
         if not settled:

@@ -185,8 +185,8 @@ def _visit(
     stable: int,
     sides: Sides,
     evidence: bool,
-    count: int,
-) -> int:
+    count: Any,
+) -> Any:
     """Settle a node, or note it as one that changes; how many are noted then."""
     if first == NOBODY:
         want_what_stands(nodes, ledgers, node, stable, time, sides)
@@ -272,7 +272,7 @@ def _advance(
     null_row: int,
 ) -> None:
     """Make the output agree with who decides as far as this stable makes it final."""
-    count = 0
+    count: Any = np.int64(0)
     while nodes.open.size[0] and (nodes.open.key[0] < time or time == FOREVER):
         node = pop(nodes.open)
         if nodes.cells[node, STATE] == HALF:
@@ -290,8 +290,9 @@ def _advance(
     if count > 1:
         sort_changing(nodes, count)
     for n in range(count):
-        _change(nodes, ledgers, nodes.changing[n], stable, time, said)
-        _settle(nodes, ledgers, nodes.changing[n], time, len(sides.attached), evidence)
+        changed: Any = np.int64(nodes.changing[n])
+        _change(nodes, ledgers, changed, stable, time, said)
+        _settle(nodes, ledgers, changed, time, len(sides.attached), evidence)
     say_stable(said, time, null_row)
 
 
@@ -333,7 +334,7 @@ def _compare(nodes: Nodes, ledgers: Ledgers, node: int, sides: Sides, notes: Not
 
 @inner
 def _leave(nodes: Nodes, ledgers: Ledgers, weight: Any) -> None:
-    node = nodes.decided[nodes.queue[HEAD]]
+    node: Any = np.int64(nodes.decided[nodes.queue[HEAD]])
     weight[0] -= nodes.cells[node, WEIGHT]
     drop_all(nodes, ledgers, node)
     leave_queue(nodes)
@@ -348,7 +349,8 @@ def _forget_passed(
         return
     passed = passed_by_all(sides)
     while nodes.queue[LENGTH] and nodes.stamp[nodes.queue[HEAD]] <= passed:
-        _compare(nodes, ledgers, nodes.decided[nodes.queue[HEAD]], sides, notes)
+        first: Any = np.int64(nodes.decided[nodes.queue[HEAD]])
+        _compare(nodes, ledgers, first, sides, notes)
         _leave(nodes, ledgers, weight)
     while nodes.queue[LENGTH] > remember:
         nodes.queue[SKIPPED] += 1
@@ -457,7 +459,8 @@ def merge(
     rows of a lossy input were late.
     """
     kind, start, end, old_end, identity = elements
-    births, tardy, null_row, settled = 0, 0, NOBODY, False
+    births, tardy, settled = 0, 0, False
+    null_row: Any = np.int64(NOBODY)
     follows = reaction.code == EVERY
     while True:
         # One place to drain from: each would be compiled with all that drains.
