@@ -4,9 +4,9 @@ Compiled functions take arrays and NamedTuples of arrays, and allocate nothing. 
 references to what they are given (``_nrt=False``): with counting, a call costs two atomic operations per
 array, which made the merge of R3 several times slower (``./run bench merge cases``).
 
-Every type that an argument may have is compiled anew, a literal and an int32 included. So what is handed on is
-int64 from the beginning (``np.int64(0)``): that took the first use of R4 from 27 to 19 s on one machine
-(``./run bench merge cold``), together with `inner`.
+Every type that an argument may have is compiled anew, a literal and an int32 included. So what is handed on
+is int64 from the beginning (``np.int64(0)``): that and `inner` took the first use of R4 from 27 to 16 s on
+one machine (``./run bench merge cold``).
 
 Numba looks only at a function's own file to see whether what it has cached is stale. After a change to a
 compiled function that others call, delete the ``*.nbi`` and ``*.nbc`` files below ``src``.
