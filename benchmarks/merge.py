@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
@@ -103,7 +103,7 @@ def cases() -> None:
         (f"{case.name}, 20 % late", case, late) for case in (Case.R3, Case.R4)
     ]:
         figures = [
-            rate(lambda: merged(case, turns, 3), size(data[width]))  # noqa: B023 - called at once
+            rate(partial(merged, case, turns, 3), size(data[width]))
             for width in (100, 1000)
             for turns in [in_turn(data[width])]
         ]
@@ -138,7 +138,7 @@ def stables() -> None:
     for share in (0.00001, 0.0001, 0.001, 0.01, 0.1):
         streams = replicas(replace(WORKLOAD, stable_freq=share))
         turns = in_turn(streams)
-        print(f"{share:<30.3%} {rate(lambda: merged(Case.R3, turns, 3), size(streams)):8.2f}")  # noqa: B023
+        print(f"{share:<30.3%} {rate(partial(merged, Case.R3, turns, 3), size(streams)):8.2f}")
 
 
 def lag() -> None:
@@ -147,7 +147,7 @@ def lag() -> None:
     streams = replicas(WORKLOAD)
     for behind in (0, 1, 2):
         turns = in_turn(streams, behind)
-        print(f"{behind:<30} {rate(lambda: merged(Case.R3, turns, 3), size(streams)):8.2f}")  # noqa: B023
+        print(f"{behind:<30} {rate(partial(merged, Case.R3, turns, 3), size(streams)):8.2f}")
 
 
 def memory() -> None:
@@ -179,7 +179,7 @@ def single() -> None:
     ]
     for case in Case:
         turns = [(number, batch.to_arrow()) for batch in batches for number in range(2)]
-        taken = seconds(lambda: merged(case, turns, 2), 3)  # noqa: B023 - called at once
+        taken = seconds(partial(merged, case, turns, 2), 3)
         print(f"{case.name:<30} {taken / len(turns) * 1e6:8.0f}")
 
 

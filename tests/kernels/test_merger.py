@@ -298,6 +298,14 @@ class TestIdentity:
         with pytest.raises(SchemaError, match=r"needs column .seq., which the payload lacks"):
             merger_of("a", identity=["seq"]).push("a", Insert(A, 1, 5))
 
+    def test_a_batch_that_is_refused_for_it_has_changed_nothing(self):
+        merger = merger_of("a", identity=["seq"])
+        with pytest.raises(SchemaError):
+            merger.push("a", [Insert(A, 1, 5), Stable(9)])
+        assert merger.status().inputs["a"].elements == 0
+        right = Insert({"seq": 7, **A}, 1, 5)
+        assert merger.push("a", [right, Stable(9)]) == [right, Stable(9)]
+
     def test_in_order_too(self):
         merger = merger_of("a", "b", identity=["sensor"], properties=(Fact.PERFECT, Fact.KEYED))
         merger.push("a", Insert({"sensor": 7, "signal": -40}, 1, 5))

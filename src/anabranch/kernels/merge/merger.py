@@ -345,6 +345,7 @@ class Merger:
             error.add_note("Give it to Merger.play().")
             raise error
         schema = unified(self.schema, batch.payload.schema)
+        self._check_identity(batch[:0])
         batch = self._valid(name, one, batch)
         if batch.payload.schema != schema:
             batch = replace(batch, payload=conformed(batch.payload, schema))
@@ -368,6 +369,12 @@ class Merger:
             tally.refused += 1
             position = tally.elements + tally.refused
             self.on_invalid(Violation(rule, position, turn.element(row), said, name))
+
+    def _check_identity(self, nothing: Batch) -> None:
+        """Refuse payloads that cannot be told apart before anything of their batch is used."""
+        nothing = nothing.told_apart_by(self.identity)
+        if not isinstance(self._running(), Ordered):
+            _ = nothing.identities
 
     def _valid(self, name: str, one: Input, batch: Batch) -> Batch:
         """The elements that break no rule by their times; the policy hears of the others first."""
