@@ -178,7 +178,7 @@ def fault_of(trial: Trial) -> str | None:
 
 
 def _end_is_wrong(trial: Trial, world: World) -> str | None:
-    """What is wrong with the end. With a gap, or with nobody waiting for the slow, no one relation is right."""
+    """What is wrong with the end; a gap leaves no one right relation, nor does not waiting for the slow."""
     scenario = trial.scenario
     if scenario.fault == CUT:
         return None
