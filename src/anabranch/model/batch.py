@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from anabranch.model.elements import Adjust, Attach, Control, Detach, Element, Insert, Stable, Tagged
 from anabranch.model.identity import Words, identities
-from anabranch.model.rows import rows_of, stacked, take_rows
-from anabranch.model.schema import SchemaError
+from anabranch.model.rows import rows_of, rows_without_columns, stacked, take_rows
+from anabranch.model.schema import SchemaError, conformed
 
 
 class Kind(IntEnum):
@@ -78,9 +78,7 @@ class Batch:
             None if self.input is None else self.input[rows],
             self.inputs,
         )
-        if "identities" in self.__dict__:
-            part.__dict__["identities"] = self.identities[rows]
-        return part
+        return self._as_hashed(part, rows)
 
     def take(self, rows: NDArray[Any]) -> "Batch":
         """The elements at these places (or where a mask is true), in that order."""
@@ -95,13 +93,11 @@ class Batch:
             None if self.input is None else self.input[rows],
             self.inputs,
         )
-        if "identities" in self.__dict__:
-            part.__dict__["identities"] = self.identities[rows]
-        return part
+        return self._as_hashed(part, rows)
 
     def told_apart_by(self, columns: Sequence[str] | None) -> "Batch":
         """The same elements, whose identities are those of these payload columns alone (None: of all)."""
-        if columns is None:
+        if columns is None or self.__dict__.get("by") == tuple(columns):
             return self
         missing = [name for name in columns if name not in self.payload.schema.names]
         if missing and self.payload.num_columns:
@@ -110,10 +106,31 @@ class Batch:
             )
             error.add_note(f"Its columns are {', '.join(map(repr, self.payload.schema.names))}.")
             raise error
+        named = tuple(name for name in columns if name in self.payload.schema.names)
+        return self.identified(identities(self.payload.select(list(named))), tuple(columns))
+
+    def identified(self, words: Words, columns: tuple[str, ...] | None = None) -> "Batch":
+        """The same elements with identities that are known already, those of these columns."""
         same = replace(self)
-        named = [name for name in columns if name in self.payload.schema.names]
-        same.__dict__["identities"] = identities(self.payload.select(named))
+        same.__dict__["identities"], same.__dict__["by"] = words, columns
         return same
+
+    def with_payload(self, payload: pa.RecordBatch) -> "Batch":
+        """The same elements with the same payloads in another form."""
+        return self._with(payload=payload)
+
+    def with_starts(self, start: NDArray[np.int64]) -> "Batch":
+        """The same elements at other starts."""
+        return self._with(start=start)
+
+    def _with(self, **columns: Any) -> "Batch":
+        return self._as_hashed(replace(self, **columns), slice(None))
+
+    def _as_hashed(self, part: "Batch", rows: slice | NDArray[Any]) -> "Batch":
+        """A part with the identities of its rows, where they have been computed."""
+        if "identities" in self.__dict__:
+            part.__dict__["identities"], part.__dict__["by"] = self.identities[rows], self.__dict__.get("by")
+        return part
 
     def rows_by_input(self) -> dict[str, NDArray[np.int64]]:
         """Where in the batch each input speaks."""
@@ -195,6 +212,13 @@ class Batch:
             np.array([names[row.input] for row in tagged], np.int32) if tagged else None,
             tuple(names),
         )
+
+    @classmethod
+    def stable(cls, time: int, schema: pa.Schema | None = None) -> "Batch":
+        """A batch of one stable, of a stream whose payloads have this schema."""
+        nothing = np.zeros(1, np.int64)
+        payload = conformed(rows_without_columns(1), schema) if schema else rows_without_columns(1)
+        return cls(np.array([Kind.STABLE], np.int8), np.array([time], np.int64), nothing, nothing, payload)
 
     @classmethod
     def from_arrow(cls, data: Any) -> "Batch":

@@ -348,7 +348,7 @@ class Merger:
         self._check_identity(batch[:0])
         batch = self._valid(name, one, batch)
         if batch.payload.schema != schema:
-            batch = replace(batch, payload=conformed(batch.payload, schema))
+            batch = batch.with_payload(conformed(batch.payload, schema))
         self.schema = schema
         self.tallies[name].elements += len(batch)
         self._running()
@@ -395,7 +395,7 @@ class Merger:
             return batch
         stables = (batch.kind == Kind.STABLE) & (batch.start != FOREVER)
         least = np.maximum(batch.start, BEGINNING + self.policy.lag)
-        return replace(batch, start=np.where(stables, least - self.policy.lag, batch.start))
+        return batch.with_starts(np.where(stables, least - self.policy.lag, batch.start))
 
     def _fed(self, pending: list[tuple[int, Batch]]) -> Batch:
         """What the kernel says to what numbers say, whichever kernel it is by then."""

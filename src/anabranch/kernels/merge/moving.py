@@ -65,8 +65,7 @@ def known_to(kernel: R3) -> tuple[Batch, dict[int, Batch]]:
         kinds = np.full(len(some), Kind.INSERT, np.int8)
         payload = kernel.payloads.at(some[:, PLACE])
         batch = Batch(kinds, some[:, START], some[:, column], nothing, payload)
-        batch.__dict__["identities"] = np.ascontiguousarray(some[:, :2]).view(np.uint64)
-        return batch
+        return batch.identified(np.ascontiguousarray(some[:, :2]).view(np.uint64))
 
     attached = np.flatnonzero(kernel.sides.attached).tolist()
     return events(GIVEN), {i: events(SHOWN + i) for i in attached}

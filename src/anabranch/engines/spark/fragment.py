@@ -1,0 +1,77 @@
+"""What a shard runs: the kernels of one fragment, as a value that travels to the executors."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from anabranch.kernels.merge.merger import Generalise, Merger
+from anabranch.model.output_policy import FirstThenFinal, OutputPolicy, Pace
+from anabranch.model.properties import Case, Properties
+from anabranch.model.validity import Policy, Quarantine, Violation
+
+REMEMBER = 4_096
+"""Final events that a shard keeps to compare slower replicas with; they are part of every snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """Logical merge of replicas that the rows name."""
+
+    case: Case | None = None
+    policy: OutputPolicy = field(default_factory=FirstThenFinal)
+    pace: Pace = Pace.SLOWEST
+    identity: tuple[str, ...] | None = None
+    """The payload columns that tell events apart; None: all."""
+    properties: Properties | None = None
+    """What every replica promises."""
+    lossy: frozenset[str] | bool = False
+    """The replicas that may have holes, or whether all may."""
+    replicas: tuple[str, ...] = ()
+    """Replicas that are waited for from the beginning; others join with their first row."""
+    channels: int | None = None
+    """How many channels every replica has; None: those that have spoken."""
+    on_invalid: Policy = field(default_factory=Quarantine)
+    on_broken: Policy | Generalise = field(default_factory=Quarantine)
+    on_late: Policy = field(default_factory=Quarantine)
+    remember: int = REMEMBER
+
+    def merger(self, refuse: Callable[[Violation], object]) -> Merger:
+        """A merge at its beginning, which tells ``refuse`` what it leaves out."""
+        return Merger(
+            self.case,
+            self.policy,
+            pace=self.pace,
+            identity=self.identity,
+            on_invalid=_answer(self.on_invalid, refuse),
+            on_broken=_answer(self.on_broken, refuse),
+            on_late=_answer(self.on_late, refuse),
+            remember=self.remember,
+        )
+
+    def loaded(self, data: bytes, refuse: Callable[[Violation], object]) -> Merger:
+        """A merge as it was dumped."""
+        return Merger.load(
+            data,
+            on_invalid=_answer(self.on_invalid, refuse),
+            on_broken=_answer(self.on_broken, refuse),
+            on_late=_answer(self.on_late, refuse),
+        )
+
+    def is_complete(self, replica: str) -> bool:
+        """The silence of a replica is evidence."""
+        return not self.lossy if isinstance(self.lossy, bool) else replica not in self.lossy
+
+    def quarantines(self) -> bool:
+        """Some of what is not used is told."""
+        answers = (self.on_invalid, self.on_broken, self.on_late)
+        return any(isinstance(answer, Quarantine) for answer in answers)
+
+
+Answer = TypeVar("Answer", bound=Policy | Generalise)
+
+
+def _answer(answer: Answer, refuse: Callable[[Violation], object]) -> Answer:
+    """What is done with an element that breaks a rule; what is quarantined is told."""
+    if isinstance(answer, Quarantine):
+        return Quarantine(refuse)  # type: ignore[return-value]
+    return answer

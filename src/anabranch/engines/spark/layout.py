@@ -1,0 +1,306 @@
+"""What the columns of plain rows mean: where the payload is, where a lifetime starts and ends, who says it.
+
+A row is an event unless the ``kind`` column says otherwise: it may be an adjust, a stable at its start, or an
+attach (whose start is the guarantee, null for everything) or detach of its replica. Times are timestamps
+(microsecond ticks), dates (day ticks) or integers; a null end is infinite. A row that does not fit is
+refused, with a reason and itself as text; the others are used.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from anabranch.engines.spark.refusal import Refusal
+from anabranch.model.arrow import times
+from anabranch.model.batch import KINDS, Batch, Kind
+from anabranch.model.rows import rows_without_columns
+from anabranch.model.schema import SchemaError
+from anabranch.model.time import BEGINNING, FOREVER
+from anabranch.model.validity import Rule
+
+ALONE = "stream"
+"""The replica of rows that no column tells apart."""
+
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What each column of some rows is."""
+
+    start: str
+    end: str | None = None
+    old_end: str | None = None
+    duration: int | timedelta | None = None
+    kind: str | None = None
+    replica: str | None = None
+    channel: str | None = None
+    sequence: str | None = None
+    payload: tuple[str, ...] | None = None
+    """None: every column that is nothing else."""
+    identity: tuple[str, ...] | None = None
+    """What tells events apart; None: the whole payload."""
+    disorder: int | timedelta | None = None
+    """A row comes at most so much after rows that start later; None: stables are in the data."""
+
+    def __post_init__(self) -> None:
+        if self.end is not None and self.duration is not None:
+            error = ValueError(
+                f"an event ends by a column or after a duration, not both ({self.end!r}, {self.duration!r})"
+            )
+            error.add_note("Leave one of them out; without either, an event is a point.")
+            raise error
+        if self.sequence is not None and self.channel is None:
+            object.__setattr__(self, "channel", self.replica)
+        for what, value in (("duration", self.duration), ("disorder", self.disorder)):
+            if value is not None and (value.days if isinstance(value, timedelta) else value) < 0:
+                raise ValueError(f"{what} is not negative, {value} is")
+        if self.duration is not None and not self.duration:
+            error = ValueError(f"an event lasts longer than nothing, its duration is {self.duration}")
+            error.add_note("Leave the duration out: a point lasts one tick.")
+            raise error
+
+    def roles(self) -> dict[str, str]:
+        """The columns that are not payload, and what they are."""
+        roles = {
+            "start": self.start,
+            "end": self.end,
+            "old_end": self.old_end,
+            "kind": self.kind,
+            "replica": self.replica,
+            "channel": self.channel,
+            "sequence": self.sequence,
+        }
+        return {role: name for role, name in roles.items() if name is not None}
+
+    def payload_of(self, names: Sequence[str]) -> list[str]:
+        """Those of the columns that are payload."""
+        if self.payload is not None:
+            return list(self.payload)
+        others = set(self.roles().values())
+        return [name for name in names if name not in others]
+
+    def check(self, schema: pa.Schema) -> None:
+        """Raise where rows of this schema have not the columns that the layout names, or not their types."""
+        names = schema.names
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            error = SchemaError(f"two columns are called {twice[0]!r}")
+            error.add_note("A name stands for one column; rename the others.")
+            raise error
+        wanted = [*self.roles().items(), *(("payload", n) for n in self.payload or ())]
+        wanted += [("identity", name) for name in self.identity or ()]
+        for role, name in wanted:
+            if name not in names:
+                error = SchemaError(f"{role} is column {name!r}, and there is none")
+                error.add_note(f"The columns are {', '.join(map(repr, names))}.")
+                raise error
+        for name in self.identity or ():
+            if name not in self.payload_of(names):
+                raise SchemaError(f"what tells events apart is payload, and column {name!r} is not")
+        clock_of(schema.field(self.start).type, self.start)
+        for role in ("end", "old_end"):
+            column = self.roles().get(role)
+            if column and clock_of(schema.field(column).type, column) != self.clock(schema):
+                first, other = schema.field(self.start).type, schema.field(column).type
+                error = SchemaError(
+                    f"column {self.start!r} holds {first} and column {column!r} holds {other}"
+                )
+                error.add_note("The times of a stream are on one clock; cast one of them.")
+                raise error
+        self.ticks(self.duration, schema, "duration")
+        self.ticks(self.disorder, schema, "disorder")
+
+    def clock(self, schema: pa.Schema) -> str:
+        """What a tick is: an instant, a local time, a day or a number."""
+        return clock_of(schema.field(self.start).type, self.start)
+
+    def ticks(self, span: int | timedelta | None, schema: pa.Schema, what: str) -> int | None:
+        """A span in ticks of the clock of the rows."""
+        if span is None or isinstance(span, int):
+            return span
+        clock = self.clock(schema)
+        unit = {"number": None, "day": _DAY}.get(clock, timedelta(microseconds=1))
+        if unit is None or span % unit:
+            error = ValueError(f"{what} is {span}, and column {self.start!r} counts {clock}s")
+            error.add_note("Give an int of ticks." if unit is None else "Give whole days.")
+            raise error
+        return span // unit
+
+    def read(self, rows: pa.RecordBatch, place: "Place") -> "Read":
+        """The elements that rows stand for, and those that stand for none."""
+        reading = _Reading(self, rows, place)
+        return reading.result()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where rows come from, for people to find them."""
+
+    source: str
+    first: int = 0
+    """The number of the first row, as people count."""
+    sequence: int = 0
+    """The number of the first row in the order of its channel."""
+
+    def of(self, row: int) -> str:
+        """The place of one row."""
+        return f"{self.source} row {self.first + row}"
+
+
+@dataclass(frozen=True)
+class Read:
+    """Elements with who said them, and what was refused."""
+
+    batch: Batch
+    replicas: list[str]
+    replica: NDArray[np.int64]
+    channels: list[str]
+    channel: NDArray[np.int64]
+    sequence: NDArray[np.int64]
+    refused: list[Refusal]
+
+
+class _Reading:
+    """One record batch being read; ``wrong`` collects the first reason why each row does not fit."""
+
+    def __init__(self, layout: Layout, rows: pa.RecordBatch, place: Place) -> None:
+        self.layout, self.rows, self.place = layout, rows, place
+        self.wrong: dict[int, str] = {}
+
+    def result(self) -> Read:
+        layout, rows = self.layout, self.rows
+        count = rows.num_rows
+        kind = self._kinds()
+        start = self._starts(kind)
+        end = self._ends(kind, start)
+        old_end = np.zeros(count, np.int64)
+        if layout.old_end is not None:
+            old_end = np.where(kind == Kind.ADJUST, self._ticks(layout.old_end, FOREVER), 0)
+        elif (kind == Kind.ADJUST).any():
+            self._refuse(
+                kind == Kind.ADJUST, "an adjust names the end that it changes, and no column is old_end"
+            )
+        replica, replicas = self._names(layout.replica, ALONE)
+        channel, channels = self._names(layout.channel, "")
+        sequence = np.arange(self.place.sequence, self.place.sequence + count)
+        if layout.sequence is not None:
+            sequence = self._ticks(layout.sequence, 0)
+            self._refuse_nulls(layout.sequence, "a row has a place in its channel")
+        names = layout.payload_of(rows.schema.names)
+        payload = rows.select(names) if names else rows_without_columns(count)
+        batch = Batch(kind, start, end, old_end, payload)
+        refused = [self._refusal(row, replicas, replica) for row in sorted(self.wrong)]
+        if refused:
+            keep = np.ones(count, np.bool_)
+            keep[list(self.wrong)] = False
+            batch, replica, channel, sequence = batch.take(keep), replica[keep], channel[keep], sequence[keep]
+        return Read(batch, replicas, replica, channels, channel, sequence, refused)
+
+    def _kinds(self) -> NDArray[np.int8]:
+        if self.layout.kind is None:
+            return np.zeros(self.rows.num_rows, np.int8)
+        column = self.rows.column(self.layout.kind)
+        encoded = column.dictionary_encode() if not pa.types.is_dictionary(column.type) else column
+        words = [str(word).lower() for word in encoded.dictionary.to_pylist()]
+        codes = [KINDS.index(word) if word in KINDS else -1 for word in words]
+        places = encoded.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
+        kind = np.array([*codes, int(Kind.INSERT)], np.int8)[places]
+        for row in np.flatnonzero(kind < 0).tolist():
+            word = column[row].as_py()
+            self.wrong.setdefault(row, f"kind is one of {', '.join(KINDS)} or null, this one is {word!r}")
+        return np.where(kind < 0, 0, kind).astype(np.int8)
+
+    def _starts(self, kind: NDArray[np.int8]) -> NDArray[np.int64]:
+        name = self.layout.start
+        start = self._ticks(name, FOREVER)
+        if not self.rows.column(name).null_count:
+            return start
+        absent = ~self.rows.column(name).is_valid().to_numpy(zero_copy_only=False)
+        self._refuse(absent & (kind <= Kind.ADJUST), f"an event has a start, column {name!r} is null")
+        return np.where(absent & (kind == Kind.ATTACH), BEGINNING, start)
+
+    def _ends(self, kind: NDArray[np.int8], start: NDArray[np.int64]) -> NDArray[np.int64]:
+        layout = self.layout
+        if layout.end is not None:
+            return np.where(kind <= Kind.ADJUST, self._ticks(layout.end, FOREVER), 0)
+        lasts = layout.ticks(layout.duration, self.rows.schema, "duration") or 1
+        too_late = (start > FOREVER - lasts) & (kind <= Kind.ADJUST)
+        self._refuse(too_late, f"an event of duration {lasts} ends before time does")
+        with np.errstate(over="ignore"):
+            return np.where(kind <= Kind.ADJUST, start + lasts, 0)
+
+    def _ticks(self, name: str, missing: int) -> NDArray[np.int64]:
+        column = self.rows.column(name)
+        clock_of(column.type, name)
+        if pa.types.is_date(column.type):
+            column = column.cast(pa.date32()).cast(pa.int32())
+        elif pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+        column = column.cast(pa.int64())
+        return np.asarray(column.fill_null(missing) if column.null_count else column)
+
+    def _names(self, name: str | None, otherwise: str) -> tuple[NDArray[np.int64], list[str]]:
+        if name is None:
+            return np.zeros(self.rows.num_rows, np.int64), [otherwise]
+        self._refuse_nulls(name, "a row says whose it is")
+        column = self.rows.column(name)
+        if not pa.types.is_dictionary(column.type):
+            column = pc.dictionary_encode(column.cast(pa.string()))
+        codes = column.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        return codes.astype(np.int64), [str(word) for word in column.dictionary.to_pylist()]
+
+    def _refuse_nulls(self, name: str, rule: str) -> None:
+        column = self.rows.column(name)
+        if column.null_count:
+            absent = ~column.is_valid().to_numpy(zero_copy_only=False)
+            self._refuse(absent, f"{rule}, column {name!r} is null")
+
+    def _refuse(self, rows: NDArray[np.bool_], reason: str) -> None:
+        for row in np.flatnonzero(rows).tolist():
+            self.wrong.setdefault(row, reason)
+
+    def _refusal(self, row: int, replicas: list[str], replica: NDArray[np.int64]) -> Refusal:
+        who = replicas[replica[row]] if replica[row] < len(replicas) else ""
+        raw = text_of(self.rows.slice(row, 1).to_pylist()[0])
+        return Refusal(Rule.MALFORMED.value, self.wrong[row], who, self.place.of(row), raw)
+
+
+def clock_of(kind: pa.DataType, name: str) -> str:
+    """What a tick is in a column of this type."""
+    if pa.types.is_timestamp(kind):
+        return "local time" if kind.tz is None else "instant"
+    if pa.types.is_date(kind):
+        return "day"
+    if pa.types.is_integer(kind):
+        return "number"
+    error = SchemaError(f"a time is a timestamp, a date or an integer, column {name!r} holds {kind}")
+    error.add_note("Cast it, for example with to_timestamp().")
+    raise error
+
+
+def on_clock(ticks: NDArray[np.int64], null: NDArray[np.bool_], kind: pa.DataType) -> Any:
+    """Ticks in the type of the clock they came from."""
+    if pa.types.is_timestamp(kind):
+        return times(ticks, null, kind)
+    column = pa.array(ticks, mask=null if null.any() else None)
+    if pa.types.is_date(kind):
+        return column.cast(pa.int32()).cast(pa.date32())
+    return column
+
+
+def text_of(row: dict[str, Any]) -> str:
+    """A row as text, for people; values that JSON has no type for are shown as they print."""
+    return msgspec.json.encode(row, enc_hook=str).decode()
+
+
+def names_of(value: str | Iterable[str] | None) -> tuple[str, ...] | None:
+    """One name or several, as a tuple."""
+    return None if value is None else (value,) if isinstance(value, str) else tuple(value)

@@ -1,0 +1,151 @@
+"""Logical merge of the replicas that the rows of a streaming frame name."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from anabranch.engines.spark.fragment import REMEMBER, Fragment
+from anabranch.engines.spark.layout import Layout, names_of
+from anabranch.engines.spark.packing import ROWS, Packing
+from anabranch.engines.spark.refusal import FIELDS
+from anabranch.engines.spark.session import shards_of
+from anabranch.engines.spark.shards import shard_ids
+from anabranch.engines.spark.span import span
+from anabranch.engines.spark.stages import OBSERVED, packed, run, unpacked
+from anabranch.engines.spark.unpacking import REFUSED, TIMES, Unpacking
+from anabranch.kernels.merge.merger import Generalise, Merger
+from anabranch.model.identity import identities
+from anabranch.model.output_policy import FinalOnly, FirstThenFinal, OutputPolicy, Pace
+from anabranch.model.properties import Case, Fact, Properties
+from anabranch.model.validity import Policy, Quarantine
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+
+def merge(
+    rows: "DataFrame",
+    *,
+    start: str,
+    end: str | None = None,
+    old_end: str | None = None,
+    duration: int | timedelta | str | None = None,
+    kind: str | None = None,
+    replica: str | None = None,
+    channel: str | None = None,
+    sequence: str | None = None,
+    payload: str | Iterable[str] | None = None,
+    identity: str | Iterable[str] | None = None,
+    disorder: int | timedelta | str | None = None,
+    case: Case | str | None = None,
+    policy: OutputPolicy | None = None,
+    properties: Properties | Fact | str | Iterable[Fact | str] | None = None,
+    lossy: bool | Iterable[str] = False,
+    pace: Pace = Pace.SLOWEST,
+    replicas: Iterable[str] = (),
+    on_invalid: Policy | None = None,
+    on_broken: Policy | Generalise | None = None,
+    on_late: Policy | None = None,
+    remember: int = REMEMBER,
+    rows_per_parcel: int = ROWS,
+) -> "DataFrame":
+    """The rows of several replicas as one stream of element rows.
+
+    ``start`` and ``end`` name the columns of the lifetime (or ``duration``; neither: a point); ``replica``
+    the column that says who sent a row; ``payload`` what an event is (default: all other columns) and
+    ``identity`` what of it tells events apart. How far a replica has come is known from rows whose ``kind``
+    column says stable, or from ``disorder``, a bound on how late its rows are. ``channel`` and ``sequence``
+    say in which order a replica meant its rows; without them a micro-batch is one instant.
+
+    Out come the columns kind, start, end, old_end and the payload, with at most one stable per micro-batch
+    after all it covers, and ``refused`` for rows that were not used (null for elements).
+    """
+    layout = Layout(
+        start,
+        end,
+        old_end,
+        span(duration, "duration"),
+        kind,
+        replica,
+        channel,
+        sequence,
+        names_of(payload),
+        names_of(identity),
+        span(disorder, "disorder"),
+    )
+    fragment = Fragment(
+        case=Merger(case).forced,
+        policy=policy or FirstThenFinal(),
+        pace=pace,
+        identity=layout.identity,
+        properties=_properties(properties),
+        lossy=lossy if isinstance(lossy, bool) else frozenset(names_of(lossy) or ()),
+        replicas=tuple(names_of(replicas) or ()),
+        on_invalid=on_invalid or Quarantine(),
+        on_broken=on_broken or Quarantine(),
+        on_late=on_late or Quarantine(),
+        remember=remember,
+    )
+    fragment.merger(
+        lambda _: None
+    )  # so that settings that do not go together are refused here, not in a worker
+    schema = _arrow_schema(rows)
+    layout.check(schema)
+    layout = _in_ticks(layout, schema)
+    payload_names = layout.payload_of(schema.names)
+    unpacking = Unpacking(
+        pa.schema([schema.field(name).with_nullable(True) for name in payload_names]),
+        _clock(schema.field(start).type),
+        fragment.quarantines(),
+        not isinstance(fragment.policy, FinalOnly),
+    )
+    _ = identities(pa.RecordBatch.from_pylist([], pa.schema([schema.field(n) for n in payload_names])))
+    ids = shard_ids(shards_of(rows.sparkSession))
+    packing = Packing(layout, len(ids), rows_per_parcel, ordered=layout.sequence is not None)
+    said = run(packed(rows, packing, ids), fragment, ids, OBSERVED)
+    return unpacked(said, unpacking, spark_schema(rows.schema, unpacking, start, payload_names))
+
+
+def spark_schema(rows: "StructType", unpacking: Unpacking, start: str, payload: list[str]) -> "StructType":
+    """The columns of the output: the payload exactly as Spark knows it."""
+    from pyspark.sql import types as t
+
+    time = rows[start].dataType
+    if isinstance(time, t.IntegralType):
+        time = t.LongType()
+    fields = [t.StructField("kind", t.StringType()), *(t.StructField(name, time) for name in TIMES)]
+    own = [t.StructField(name, rows[name].dataType, True, rows[name].metadata) for name in payload]
+    fields += [t.StructField("payload", t.StructType(own))] if unpacking.nested else own
+    if unpacking.refusals:
+        texts = t.StructType([t.StructField(name, t.StringType()) for name in FIELDS])
+        fields.append(t.StructField(REFUSED, texts))
+    return t.StructType(fields)
+
+
+def _arrow_schema(rows: "DataFrame") -> pa.Schema:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    zone = rows.sparkSession.conf.get("spark.sql.session.timeZone")
+    return to_arrow_schema(rows.schema, timezone=zone)
+
+
+def _clock(kind: pa.DataType) -> pa.DataType:
+    return pa.int64() if pa.types.is_integer(kind) else kind
+
+
+def _in_ticks(layout: Layout, schema: pa.Schema) -> Layout:
+    return replace(
+        layout,
+        duration=layout.ticks(layout.duration, schema, "duration"),
+        disorder=layout.ticks(layout.disorder, schema, "disorder"),
+    )
+
+
+def _properties(value: Any) -> Properties | None:
+    if value is None or isinstance(value, Properties):
+        return value
+    return Properties.of(*([value] if isinstance(value, str | Fact) else value))

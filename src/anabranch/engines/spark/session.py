@@ -1,0 +1,84 @@
+"""A Spark session that fragments run well in, and what one that you bring needs."""
+
+import os
+import sys
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+SHARDS = "spark.sql.shuffle.partitions"
+
+SETTINGS = {
+    PROVIDER: ROCKSDB,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+}
+"""What `prepare` sets; all of it may be set while a session runs, and holds for queries started after."""
+
+_BEFORE_START = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.shuffle.compress": "false",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+def session(
+    master: str = "local[*]",
+    *,
+    name: str = "anabranch",
+    shards: int | None = None,
+    config: Mapping[str, str] | None = None,
+) -> "SparkSession":
+    """A session with settings that fragments run well with; ``config`` has the last word.
+
+    ``shards`` is how many parts the state has and how many tasks work on it, the cores if None. A checkpoint
+    keeps the number it was begun with.
+    """
+    from pyspark.sql import SparkSession
+
+    # The environment variable, not the setting spark.pyspark.python, decides in a session of this process.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(master).appName(name)
+    local = _BEFORE_START if master.startswith("local") else {}
+    for key, value in {**local, **SETTINGS, **(config or {})}.items():
+        builder = builder.config(key, value)
+    made = builder.getOrCreate()
+    if shards is not None or SHARDS not in (config or {}):
+        made.conf.set(SHARDS, shards or max(made.sparkContext.defaultParallelism, 1))
+    return made
+
+
+def prepare(spark: "SparkSession", *, shards: int | None = None) -> "SparkSession":
+    """Set what fragments need in a session of your own; queries that run already are not touched."""
+    for key, value in SETTINGS.items():
+        spark.conf.set(key, value)
+    if shards is not None:
+        spark.conf.set(SHARDS, shards)
+    return spark
+
+
+def shards_of(spark: "SparkSession") -> int:
+    """How many shards a fragment has in this session; raises where fragments cannot run."""
+    if spark.conf.get(PROVIDER, "") != ROCKSDB:
+        error = ValueError(f"fragments keep their state in RocksDB, and {PROVIDER} is not {ROCKSDB}")
+        error.add_note(
+            "Call anabranch.spark.prepare(spark), or build the session with anabranch.spark.session()."
+        )
+        raise error
+    shards = int(spark.conf.get(SHARDS) or 200)
+    if shards >= 200:
+        warnings.warn(
+            f"{SHARDS} is {shards}, and each state partition costs time in every micro-batch; "
+            "anabranch.spark.prepare(spark, shards=N) sets it, about one per core is good",
+            stacklevel=3,
+        )
+    return shards

@@ -1,0 +1,126 @@
+"""The stages of a query, as functions from frames to frames: pack, run a fragment, pack anew, unpack."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from anabranch.engines.spark import parcel, refusal
+from anabranch.engines.spark.failure import told_to_driver
+from anabranch.engines.spark.fragment import Fragment
+from anabranch.engines.spark.layout import Place, Read
+from anabranch.engines.spark.packing import Packing, split
+from anabranch.engines.spark.refusal import Refusal
+from anabranch.engines.spark.unpacking import Unpacking
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+PARCEL_SCHEMA = pa.schema([("shard", pa.int32()), ("body", pa.binary()), ("refused", pa.binary())])
+PARCEL_COLUMNS = "shard int, body binary, refused binary"
+OBSERVED = "anabranch"
+"""The name under which Spark's progress carries what the shards say."""
+
+_TASK_ROWS = 1 << 40
+
+
+def packed(rows: "DataFrame", packing: Packing, ids: tuple[int, ...]) -> "DataFrame":
+    """Rows as parcels, on the executors that have them."""
+
+    def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        task = context.partitionId() if context else 0
+        with told_to_driver():
+            yield from parcel_rows(_reads(batches, packing, task), packing, ids)
+
+    return rows.mapInArrow(pack, PARCEL_COLUMNS)
+
+
+def _reads(batches: Iterable[pa.RecordBatch], packing: Packing, task: int) -> Iterator[Read]:
+    rows = 0
+    for batch in batches:
+        yield packing.layout.read(batch, Place(f"task {task}", rows, task * _TASK_ROWS + rows))
+        rows += batch.num_rows
+
+
+def parcel_rows(reads: Iterable[Read], packing: Packing, ids: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
+    """What was read as rows of parcels; what was refused goes to the first shard."""
+    refused: list[Refusal] = []
+
+    def noted() -> Iterator[Read]:
+        for read in reads:
+            refused.extend(read.refused)
+            yield read
+
+    for number, part in packing.parcels(noted()):
+        yield _row(ids[number], parcel.to_bytes(part), None)
+    if refused:
+        yield _row(ids[0], None, refusal.to_bytes(refused))
+
+
+def run(parcels: "DataFrame", fragment: Fragment, ids: tuple[int, ...], name: str) -> "DataFrame":
+    """Parcels as the shards of a fragment answer them; what they say of themselves is observed."""
+    from pyspark.sql import functions as f
+
+    from anabranch.engines.spark.processor import PARCELS, ShardProcessor
+
+    said = parcels.groupBy("shard").transformWithState(
+        statefulProcessor=ShardProcessor(fragment, ids, name),
+        outputStructType=PARCELS,
+        outputMode="Append",
+        timeMode="None",
+    )
+    return said.observe(name, f.collect_list("status").alias("shards"))
+
+
+def repacked(parcels: "DataFrame", identity: tuple[str, ...] | None, ids: tuple[int, ...]) -> "DataFrame":
+    """What the shards of one fragment say, for the shards of another: each is a channel of one replica."""
+    return parcels.mapInArrow(_repack(identity, ids), PARCEL_COLUMNS)
+
+
+def _repack(
+    identity: tuple[str, ...] | None, ids: tuple[int, ...]
+) -> Callable[[Any], Iterator[pa.RecordBatch]]:
+    def repack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import msgspec
+
+        from anabranch.engines.spark.layout import ALONE
+        from anabranch.engines.spark.status import ShardStatus
+        from anabranch.model.batch import Batch
+
+        rows: dict[str, int] = {}
+
+        def spoken(said: parcel.Parcel, channel: str) -> Iterator[pa.RecordBatch]:
+            voice = parcel.Voice(ALONE, channel, rows.get(channel, 0))
+            rows[channel] = voice.sequence + len(said)
+            for number, part in split(parcel.Parcel.of(voice, said.batch(slice(None))), identity, len(ids)):
+                yield _row(ids[number], parcel.to_bytes(part), None)
+
+        with told_to_driver():
+            for batch in batches:
+                for body, refused, status in zip(*(batch.column(n) for n in (1, 2, 3)), strict=True):
+                    if body.is_valid:
+                        said = parcel.from_bytes(body.as_buffer())
+                        yield from spoken(said, said.voices[0].channel)
+                    elif refused.is_valid:
+                        yield _row(ids[0], None, refused.as_py())
+                    else:
+                        now = msgspec.json.decode(status.as_py(), type=ShardStatus)
+                        if now.advanced:
+                            stable = parcel.Parcel.of(parcel.Voice(ALONE), Batch.stable(now.frontier))
+                            yield from spoken(stable, str(now.shard))
+
+    return repack
+
+
+def unpacked(parcels: "DataFrame", unpacking: Unpacking, schema: "StructType") -> "DataFrame":
+    """Parcels as rows."""
+    return parcels.mapInArrow(unpacking.rows, schema)
+
+
+def _row(shard: int, body: bytes | None, refused: bytes | None) -> pa.RecordBatch:
+    columns = [pa.array([shard], pa.int32()), pa.array([body], pa.binary()), pa.array([refused], pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, schema=PARCEL_SCHEMA)

@@ -1,0 +1,137 @@
+"""What a shard says about a micro-batch, and what all shards of a query say together."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from anabranch.engines.spark.shard import Heard, Shard
+from anabranch.model.batch import KINDS
+from anabranch.model.time import BEGINNING
+
+
+class Replica(msgspec.Struct):
+    """One replica."""
+
+    frontier: int
+    lag: int | None
+    """Ticks behind the furthest replica; None where either is not a time."""
+    attached: bool
+    joined: bool
+    elements: int
+    """Since the query began, as are the counts below."""
+    led: int
+    disagreements: int
+    holes: int
+    late: int
+    refused: int
+
+
+class ShardStatus(msgspec.Struct):
+    """One shard after one micro-batch."""
+
+    shard: int
+    case: str
+    frontier: int
+    advanced: bool
+    """The frontier is further than before the micro-batch."""
+    heard: dict[str, int]
+    """Elements that came in, by kind."""
+    said: dict[str, int]
+    """Elements that went out, by kind."""
+    quarantined: int
+    live: int
+    state_bytes: int
+    replicas: dict[str, Replica]
+    stuck: str | None = None
+
+
+class Status(msgspec.Struct):
+    """A query after one micro-batch, over all its shards."""
+
+    batch: int
+    case: str
+    frontier: int
+    heard: dict[str, int]
+    said: dict[str, int]
+    quarantined: int
+    live: int
+    state_bytes: int
+    replicas: dict[str, Replica]
+    stuck: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The status as plain values."""
+        return msgspec.to_builtins(self)
+
+
+def shard_status(shard: Shard, heard: Heard, before: int, refused: int, state_bytes: int) -> ShardStatus:
+    """What a shard says about the micro-batch it has heard."""
+    now = shard.merger.status()
+    said = dict.fromkeys(KINDS[:2], 0)
+    for batch in heard.output:
+        adjusts = int((batch.kind == 1).sum())
+        said["insert"] += len(batch) - adjusts
+        said["adjust"] += adjusts
+    replicas = {
+        name: Replica(
+            one.frontier,
+            one.lag,
+            one.attached,
+            one.joined,
+            one.elements,
+            one.led,
+            one.disagreements,
+            one.holes,
+            one.late,
+            one.refused,
+        )
+        for name, one in now.inputs.items()
+    }
+    return ShardStatus(
+        shard.number,
+        now.case,
+        now.frontier,
+        now.frontier > before,
+        dict(heard.heard),
+        said,
+        refused,
+        now.live,
+        state_bytes,
+        replicas,
+        now.stuck,
+    )
+
+
+def together(batch: int, shards: Sequence[ShardStatus]) -> Status:
+    """What the shards of a query say, as one. Stables, attaches and detaches are told to every shard."""
+    first = shards[0]
+    return Status(
+        batch,
+        first.case,
+        min((one.frontier for one in shards), default=BEGINNING),
+        {k: _sum(shards, "heard", k) if k in KINDS[:2] else first.heard[k] for k in _keys(shards, "heard")},
+        {kind: _sum(shards, "said", kind) for kind in KINDS[:2]}
+        | {"stable": int(any(one.advanced for one in shards))},
+        sum(one.quarantined for one in shards),
+        sum(one.live for one in shards),
+        sum(one.state_bytes for one in shards),
+        {name: _one([s.replicas[name] for s in shards if name in s.replicas]) for name in first.replicas},
+        next((one.stuck for one in shards if one.stuck), None),
+    )
+
+
+def _keys(shards: Sequence[ShardStatus], field: str) -> list[str]:
+    found: Mapping[str, None] = dict.fromkeys(key for one in shards for key in getattr(one, field))
+    return [kind for kind in KINDS if kind in found]
+
+
+def _sum(shards: Sequence[ShardStatus], field: str, key: str) -> int:
+    return sum(getattr(one, field).get(key, 0) for one in shards)
+
+
+def _one(replicas: Sequence[Replica]) -> Replica:
+    first = replicas[0]
+    counts = ("elements", "led", "disagreements", "holes", "late", "refused")
+    summed = {name: sum(getattr(one, name) for one in replicas) for name in counts}
+    return Replica(first.frontier, first.lag, first.attached, first.joined, **summed)

@@ -1,0 +1,88 @@
+"""What shards say, as rows again: element columns, the payload as it came, and what was refused."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from anabranch.engines.spark import parcel, refusal
+from anabranch.engines.spark.failure import told_to_driver
+from anabranch.engines.spark.layout import on_clock
+from anabranch.engines.spark.refusal import FIELDS, Refusal
+from anabranch.engines.spark.status import ShardStatus
+from anabranch.model.arrow import RESERVED
+from anabranch.model.batch import KINDS, Batch, Kind
+from anabranch.model.schema import conformed
+from anabranch.model.time import FOREVER
+
+REFUSED = "refused"
+TIMES = ("start", "end", "old_end")
+
+
+@dataclass(frozen=True)
+class Unpacking:
+    """How parcels become rows."""
+
+    payload: pa.Schema
+    clock: pa.DataType
+    refusals: bool
+    stables: bool
+    """All shards reach the same frontier, so that of the first stands for it."""
+
+    @property
+    def nested(self) -> bool:
+        """The payload is one struct column, because one of its columns has the name of another column."""
+        return not set(self.payload.names).isdisjoint({*RESERVED, REFUSED})
+
+    def schema(self) -> pa.Schema:
+        """The columns of the rows."""
+        fields = [pa.field("kind", pa.string()), *(pa.field(name, self.clock) for name in TIMES)]
+        if self.nested:
+            fields.append(pa.field("payload", pa.struct(list(self.payload))))
+        else:
+            fields += list(self.payload)
+        if self.refusals:
+            fields.append(pa.field(REFUSED, pa.struct([pa.field(name, pa.string()) for name in FIELDS])))
+        return pa.schema(fields)
+
+    def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows that rows of parcels stand for; a function for ``mapInArrow``."""
+        with told_to_driver():
+            for batch in batches:
+                for body, refused, status in zip(*(batch.column(n) for n in (1, 2, 3)), strict=True):
+                    if body.is_valid:
+                        said = parcel.from_bytes(body.as_buffer())
+                        yield self.row_batch(said.batch(slice(None)))
+                    elif refused.is_valid and self.refusals:
+                        yield self._refused(refusal.from_bytes(refused.as_py()))
+                    elif status.is_valid and self.stables:
+                        now = msgspec.json.decode(status.as_py(), type=ShardStatus)
+                        if now.shard == 0 and now.advanced:
+                            yield self.row_batch(Batch.stable(now.frontier))
+
+    def row_batch(self, batch: Batch) -> pa.RecordBatch:
+        """Elements as rows."""
+        kind = batch.kind
+        event = kind <= Kind.ADJUST
+        columns: list[Any] = [
+            pa.DictionaryArray.from_arrays(pa.array(kind, pa.int8()), pa.array(KINDS)).cast(pa.string()),
+            on_clock(batch.start, ~event & (batch.start == FOREVER), self.clock),
+            on_clock(batch.end, ~event | (batch.end == FOREVER), self.clock),
+            on_clock(batch.old_end, (kind != Kind.ADJUST) | (batch.old_end == FOREVER), self.clock),
+        ]
+        payload = conformed(batch.payload, self.payload)
+        columns += [payload.to_struct_array()] if self.nested else payload.columns
+        schema = self.schema()
+        if self.refusals:
+            columns.append(pa.nulls(len(batch), schema.field(REFUSED).type))
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def _refused(self, refusals: list[Refusal]) -> pa.RecordBatch:
+        schema = self.schema()
+        values = [{field: getattr(one, field) for field in FIELDS} for one in refusals]
+        columns = [pa.nulls(len(values), field.type) for field in schema][:-1]
+        return pa.RecordBatch.from_arrays(
+            [*columns, pa.array(values, schema.field(REFUSED).type)], schema=schema
+        )
