@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from anabranch.engines.spark.door import Door
 from anabranch.engines.spark.fragment import REMEMBER, Fragment
 from anabranch.engines.spark.layout import Layout, names_of
 from anabranch.engines.spark.packing import ROWS, Packing
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def merge(
-    rows: "DataFrame",
+    rows: "DataFrame | Door",
     *,
     start: str,
     end: str | None = None,
@@ -64,6 +65,8 @@ def merge(
     Out come the columns kind, start, end, old_end and the payload, with at most one stable per micro-batch
     after all it covers, and ``refused`` for rows that were not used (null for elements).
     """
+    from pyspark.sql import DataFrame
+
     layout = Layout(
         start,
         end,
@@ -105,8 +108,10 @@ def merge(
     )
     _ = identities(pa.RecordBatch.from_pylist([], pa.schema([schema.field(n) for n in payload_names])))
     ids = shard_ids(shards_of(rows.sparkSession))
-    packing = Packing(layout, len(ids), rows_per_parcel, ordered=layout.sequence is not None)
-    said = run(packed(rows, packing, ids), fragment, ids, OBSERVED)
+    native = not isinstance(rows, DataFrame)
+    packing = Packing(layout, len(ids), rows_per_parcel, ordered=layout.sequence is not None or native)
+    parcels = packed(rows, packing, ids) if isinstance(rows, DataFrame) else rows.parcels(packing, ids)
+    said = run(parcels, fragment, ids, OBSERVED)
     return unpacked(said, unpacking, spark_schema(rows.schema, unpacking, start, payload_names))
 
 
@@ -126,7 +131,7 @@ def spark_schema(rows: "StructType", unpacking: Unpacking, start: str, payload: 
     return t.StructType(fields)
 
 
-def _arrow_schema(rows: "DataFrame") -> pa.Schema:
+def _arrow_schema(rows: "DataFrame | Door") -> pa.Schema:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     zone = rows.sparkSession.conf.get("spark.sql.session.timeZone")

@@ -1,0 +1,301 @@
+"""Folders of files as a native door: the files are read, hashed and packed where the executors are.
+
+    feeds/east/0001.parquet      a folder per replica (or `replica=east`), its files in the order of names
+    feeds/west/0001.parquet
+
+A folder without sub-folders is one sequence of files, whose rows say whose they are. Files appear whole
+(write elsewhere, then rename) and in the order of their names; names that begin with a dot or an underscore
+are not looked at. The k-th new files of all replicas are read by one task, so that copies of an event meet
+early.
+
+Offsets are, for each replica, the last name read and how many files that makes.
+"""
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxFiles,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from anabranch.connectors.row_files import (
+    ENDINGS,
+    FileStretch,
+    file_schema,
+    format_of,
+    reads,
+    rows_of_file,
+    stretches,
+)
+from anabranch.engines.spark.failure import told_to_driver
+from anabranch.engines.spark.layout import ALONE
+from anabranch.engines.spark.packing import Packing
+from anabranch.engines.spark.stages import PARCEL_COLUMNS, parcel_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+NAME = "anabranch-folder"
+REPLICA = "replica"
+"""The column that holds the name of the folder of each row."""
+BYTES_PER_TRIGGER = 512 << 20
+FILES_PER_TRIGGER = 100_000
+
+Offset = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder of files, as `merge` takes it in place of a frame."""
+
+    sparkSession: "SparkSession"  # noqa: N815
+    path: str
+    schema: "StructType"
+    options: Mapping[str, str]
+
+    def parcels(self, packing: Packing, ids: tuple[int, ...]) -> "DataFrame":
+        """The rows of the files as parcels."""
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        zone = self.sparkSession.conf.get("spark.sql.session.timeZone")
+        arrow = to_arrow_schema(self.schema, timezone=zone)
+        self.sparkSession.dataSource.register(FolderSource)
+        return (
+            self.sparkSession.readStream.format(NAME)
+            .options(**self.options)
+            .option("path", self.path)
+            .option("packing", msgspec.json.encode(packing).decode())
+            .option("shards", msgspec.json.encode(ids).decode())
+            .option("columns", base64.b64encode(arrow.serialize()).decode())
+            .option("tasks", str(self.sparkSession.sparkContext.defaultParallelism))
+            .load()
+        )
+
+
+def folder(
+    spark: "SparkSession",
+    path: str | Path,
+    *,
+    schema: "StructType | str | None" = None,
+    files_per_trigger: int | None = None,
+    bytes_per_trigger: int | None = None,
+    rows_per_trigger: int | None = None,
+) -> Folder:
+    """A folder of Parquet, Arrow or JSON-lines files, for `merge`.
+
+    ``schema`` is a schema of Spark's; without it that of the first Parquet or Arrow file is taken. A file
+    that has not the columns it names, or not in types that convert, stops the query; a line of JSON that does
+    not fit is refused alone. Where there are sub-folders, the column ``replica`` holds their names.
+    At most so many files, bytes and rows are read per micro-batch (default 512 MiB), at least one file.
+    """
+    place = Path(path).absolute()
+    if not place.is_dir():
+        error = FileNotFoundError(f"{place} is not a folder that is there")
+        error.add_note("Give the folder that holds the files, or a sub-folder for each replica.")
+        raise error
+    limits = {
+        "files_per_trigger": files_per_trigger,
+        "bytes_per_trigger": bytes_per_trigger,
+        "rows_per_trigger": rows_per_trigger,
+    }
+    for name, limit in limits.items():
+        if limit is not None and limit < 1:
+            raise ValueError(f"{name} is 1 or more, not {limit}")
+    options = {name: str(limit) for name, limit in limits.items() if limit is not None}
+    return Folder(spark, str(place), _with_replica(place, _struct(place, schema)), options)
+
+
+def _struct(place: Path, schema: "StructType | str | None") -> "StructType":
+    from pyspark.sql.pandas.types import from_arrow_schema
+    from pyspark.sql.types import StructType
+
+    if isinstance(schema, StructType):
+        return schema
+    if isinstance(schema, str):
+        return StructType.fromDDL(schema)  # type: ignore[return-value]
+    for files in listed(place).values():
+        for name, file in files.items():
+            if format_of(name) != "jsonl":
+                return from_arrow_schema(file_schema(str(file)))
+    error = ValueError(f"no Parquet or Arrow file is in {place} to take the columns from")
+    error.add_note("Pass schema='room string, at timestamp, …'; JSON lines do not say their types.")
+    raise error
+
+
+def _with_replica(place: Path, schema: "StructType") -> "StructType":
+    from pyspark.sql.types import StringType, StructType
+
+    if REPLICA in schema.names or list(listed(place)) == [ALONE]:
+        return schema
+    return StructType(schema.fields).add(REPLICA, StringType())
+
+
+def listed(place: Path) -> dict[str, dict[str, Path]]:
+    """The files of each replica by name, in order."""
+
+    def files(folder: Path) -> dict[str, Path]:
+        there = (f for f in folder.iterdir() if f.suffix in ENDINGS and f.name[0] not in "._" and f.is_file())
+        return {file.name: file for file in sorted(there)}
+
+    folders = sorted(f for f in place.iterdir() if f.is_dir() and f.name[0] not in "._")
+    if not folders:
+        return {ALONE: files(place)}
+    return {one.name.removeprefix(f"{REPLICA}="): files(one) for one in folders}
+
+
+class FolderSource(DataSource):
+    """The files of a folder as parcels."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What the format is called."""
+        return NAME
+
+    def schema(self) -> str:
+        """Rows of parcels."""
+        return PARCEL_COLUMNS
+
+    def streamReader(self, schema: Any) -> "FolderReader":  # noqa: N802
+        """A reader of the folder."""
+        return FolderReader(self.options)
+
+
+class FilesPartition(InputPartition):
+    """Stretches of files that one task reads, each group by itself."""
+
+    def __init__(self, groups: list[list[FileStretch]]) -> None:
+        self.groups = groups
+
+
+class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans what is read on the driver, and reads it on the executors."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.path = Path(options["path"])
+        self.packing = msgspec.json.decode(options["packing"], type=Packing)
+        self.ids = msgspec.json.decode(options["shards"], type=tuple[int, ...])
+        self.columns = options["columns"]
+        self.tasks = int(options.get("tasks", 1))
+        self.files = _limit(options, "files_per_trigger")
+        self.rows = _limit(options, "rows_per_trigger")
+        unlimited = self.files is not None or self.rows is not None
+        self.bytes = _limit(options, "bytes_per_trigger") or (None if unlimited else BYTES_PER_TRIGGER)
+        self.target: dict[str, Any] | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Nothing has been read."""
+        return {}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """One that is not all: which does not matter, the options are looked at where offsets are made."""
+        return ReadMaxFiles(self.files or FILES_PER_TRIGGER)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Remember what is there now."""
+        self.target = self._reached({}, None, everything=True)
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """The end of what is read next: files of all replicas in turn, within the limits."""
+        return self._reached(start, limit, everything=isinstance(limit, ReadAllAvailable))
+
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
+        """The end of what is there."""
+        return self._reached({}, None, everything=True)
+
+    def _reached(self, start: Offset, limit: ReadLimit | None, *, everything: bool) -> dict[str, Any]:
+        files, size, rows = self.files, self.bytes, self.rows
+        match limit:
+            case ReadMaxFiles(number):
+                files = number
+            case ReadMaxBytes(number):
+                size = number
+            case ReadMaxRows(number):
+                rows = number
+        reached = {name: dict(place) for name, place in start.items()}
+        there = listed(self.path)
+        new = {name: self._after(start.get(name), name, there[name]) for name in there}
+        taken = [0, 0, 0]
+        for turn in zip_longest(*([(name, file) for file in files_] for name, files_ in new.items())):
+            for one in turn:
+                if one is None:
+                    continue
+                name, file = one
+                costs = 1, file.stat().st_size, rows_of_file(str(file)) if rows is not None else 0
+                full = any(
+                    most is not None and now + cost > most
+                    for now, cost, most in zip(taken, costs, (files, size, rows), strict=True)
+                )
+                if full and taken[0] and not everything:
+                    return reached
+                taken = [now + cost for now, cost in zip(taken, costs, strict=True)]
+                place = reached.setdefault(name, {"last": "", "files": 0})
+                place["last"], place["files"] = file.name, place["files"] + 1
+        return reached
+
+    def _after(self, place: Mapping[str, Any] | None, replica: str, files: Mapping[str, Path]) -> list[Path]:
+        """The files of a replica that have not been read."""
+        until = None
+        if self.target is not None:
+            until = self.target.get(replica, {"last": ""})["last"]
+        names = [name for name in files if until is None or name <= until]
+        if place is None:
+            return [files[name] for name in names]
+        behind = [name for name in names if name <= place["last"]]
+        if len(behind) > place["files"]:
+            error = ValueError(
+                f"files of a replica come in the order of their names; {replica} has {len(behind)} files up "
+                f"to {place['last']!r}, and {place['files']} of them were there when it was read"
+            )
+            error.add_note(f"Give the late file a name after {place['last']!r}; it is among {behind[-5:]}.")
+            raise error
+        return [files[name] for name in names if name > place["last"]]
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """Tasks: the k-th files of all replicas together, large ones cut where there are few."""
+        there = listed(self.path)
+        new: list[list[FileStretch]] = []
+        count = max((end[name]["files"] - start.get(name, {"files": 0})["files"] for name in end), default=0)
+        pieces = -(-self.tasks // max(count, 1))
+        for replica, place in end.items():
+            before = start.get(replica, {"last": "", "files": 0})
+            names = [n for n in there.get(replica, {}) if before["last"] < n <= place["last"]]
+            if len(names) != place["files"] - before["files"]:
+                error = FileNotFoundError(
+                    f"{place['files'] - before['files']} files of {replica} from {before['last']!r} to "
+                    f"{place['last']!r} are to be read, and {len(names)} are there"
+                )
+                error.add_note("Files are kept until the micro-batch that reads them is complete.")
+                raise error
+            new.append(
+                [
+                    stretch
+                    for n, name in enumerate(names)
+                    for stretch in stretches(replica, str(there[replica][name]), before["files"] + n, pieces)
+                ]
+            )
+        groups = [[one for one in turn if one is not None] for turn in zip_longest(*new)]
+        return [FilesPartition(groups[n :: self.tasks]) for n in range(min(self.tasks, len(groups)))]
+
+    def read(self, partition: FilesPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+        """What a task reads, as rows of parcels."""
+        columns = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.columns)))
+        with told_to_driver():
+            for group in partition.groups:
+                yield from parcel_rows(reads(group, columns, self.packing.layout), self.packing, self.ids)
+
+
+def _limit(options: Mapping[str, str], name: str) -> int | None:
+    return int(options[name]) if name in options else None

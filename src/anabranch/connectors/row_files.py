@@ -1,0 +1,231 @@
+"""Plain rows in files: Parquet, Arrow and JSON lines, in stretches that can be read by themselves."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise, zip_longest
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.json
+import pyarrow.parquet
+
+from anabranch.engines.spark.layout import Layout, Place, Read
+from anabranch.engines.spark.refusal import Refusal
+from anabranch.model.schema import SchemaError
+from anabranch.model.validity import Rule
+
+ENDINGS = {
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+}
+FILE_ROWS = 1 << 40
+"""More rows than a file has: the sequence of a row is its file's number and its own."""
+ROWS = 65_536
+LINES = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class FileStretch:
+    """Some of the rows of a file: a range of row groups of Parquet, all of any other."""
+
+    replica: str
+    path: str
+    number: int
+    """Of the file among those of its replica."""
+    first: int = 0
+    groups: tuple[int, int] | None = None
+
+
+def format_of(name: str) -> str:
+    """Which format the ending of a name tells."""
+    return ENDINGS[Path(name).suffix]
+
+
+def file_schema(path: str) -> pa.Schema:
+    """The columns of a Parquet or Arrow file."""
+    if format_of(path) == "parquet":
+        return pa.parquet.read_schema(path).remove_metadata()
+    with pa.memory_map(path) as source:
+        return _arrow_reader(source).schema.remove_metadata()
+
+
+def rows_of_file(path: str) -> int:
+    """How many rows a file has; of JSON lines, how many lines."""
+    match format_of(path):
+        case "parquet":
+            return int(pa.parquet.read_metadata(path).num_rows)
+        case "arrow":
+            with pa.memory_map(path) as source:
+                return sum(batch.num_rows for batch in _arrow_batches(source))
+        case _:
+            with Path(path).open("rb") as file:
+                return sum(1 for _ in file)
+
+
+def stretches(replica: str, path: str, number: int, pieces: int) -> Iterator[FileStretch]:
+    """A file in at most so many pieces of about the same size."""
+    if pieces <= 1 or format_of(path) != "parquet":
+        yield FileStretch(replica, path, number)
+        return
+    metadata = pa.parquet.read_metadata(path)
+    groups = metadata.num_row_groups
+    bounds = sorted({groups * n // pieces for n in range(pieces + 1)})
+    first = 0
+    for begin, end in pairwise(bounds):
+        yield FileStretch(replica, path, number, first, (begin, end))
+        first += sum(metadata.row_group(n).num_rows for n in range(begin, end))
+    if groups == 0:
+        yield FileStretch(replica, path, number)
+
+
+def reads(group: list[FileStretch], columns: pa.Schema, layout: Layout) -> Iterator[Read]:
+    """What several stretches say, a batch of each in turn, so that copies of an event are near each other."""
+    for turn in zip_longest(*(_reads(stretch, columns, layout) for stretch in group)):
+        yield from (read for read in turn if read is not None)
+
+
+def _reads(stretch: FileStretch, columns: pa.Schema, layout: Layout) -> Iterator[Read]:
+    row = stretch.first
+    for batch, lines, refused in _batches(stretch, columns):
+        place = _FilePlace(stretch.path, row + 1, stretch.number * FILE_ROWS + row, lines)
+        read = layout.read(batch, place)
+        read.refused.extend(refused)
+        yield read
+        row += batch.num_rows + len(refused)
+
+
+@dataclass(frozen=True, slots=True)
+class _FilePlace(Place):
+    lines: list[int] | None = None
+    """The line of each row, where that is not the first and those after it."""
+
+    def of(self, row: int) -> str:
+        """The place of one row."""
+        return f"{self.source}:{self.first + row if self.lines is None else self.lines[row]}"
+
+
+Part = tuple[pa.RecordBatch, list[int] | None, list[Refusal]]
+
+
+def _batches(stretch: FileStretch, columns: pa.Schema) -> Iterator[Part]:
+    match format_of(stretch.path):
+        case "parquet":
+            with pa.parquet.ParquetFile(stretch.path) as file:
+                begin, end = stretch.groups or (0, file.num_row_groups)
+                names = [name for name in columns.names if name in file.schema_arrow.names]
+                parts = file.iter_batches(ROWS, row_groups=list(range(begin, end)), columns=names)
+                for batch in parts if begin < end else ():
+                    yield _as_told(batch, columns, stretch), None, []
+        case "arrow":
+            with pa.memory_map(stretch.path) as source:
+                for batch in _arrow_batches(source):
+                    yield _as_told(batch, columns, stretch), None, []
+        case _:
+            yield from _json_batches(stretch, columns)
+
+
+def _arrow_reader(source: Any) -> Any:
+    """A file of either form of Arrow's."""
+    try:
+        return pa.ipc.open_file(source)
+    except pa.ArrowInvalid:
+        source.seek(0)
+        return pa.ipc.open_stream(source)
+
+
+def _arrow_batches(source: Any) -> Iterator[pa.RecordBatch]:
+    reader = _arrow_reader(source)
+    if isinstance(reader, pa.ipc.RecordBatchFileReader):
+        yield from (reader.get_batch(n) for n in range(reader.num_record_batches))
+    else:
+        yield from reader
+
+
+def _json_batches(stretch: FileStretch, columns: pa.Schema) -> Iterator[Part]:
+    own = pa.schema([field for field in columns if not _is_folder(field.name, stretch, columns)])
+    line = stretch.first
+    with Path(stretch.path).open("rb") as file:
+        while lines := file.readlines(LINES * 128):
+            refused: list[Refusal] = []
+            numbers: list[int] | None = None
+            try:
+                batch = _parsed(b"".join(lines), own)
+                if batch.num_rows != len(lines):
+                    raise pa.ArrowInvalid("some lines are empty")
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+                batch, numbers, refused = _one_by_one(lines, line, own, stretch)
+            yield _as_told(batch, columns, stretch), numbers, refused
+            line += len(lines)
+
+
+def _is_folder(name: str, stretch: FileStretch, columns: pa.Schema) -> bool:
+    return name == "replica" and name == columns.names[-1] and bool(stretch.replica)
+
+
+def _parsed(data: bytes, columns: pa.Schema) -> pa.RecordBatch:
+    options = pa.json.ParseOptions(explicit_schema=columns, unexpected_field_behavior="ignore")
+    reading = pa.json.ReadOptions(use_threads=False, block_size=max(len(data) + 1, 1 << 20))
+    table = pa.json.read_json(pa.BufferReader(data), read_options=reading, parse_options=options)
+    return (
+        table.combine_chunks().to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], columns)
+    )
+
+
+def _one_by_one(
+    lines: list[bytes], first: int, columns: pa.Schema, stretch: FileStretch
+) -> tuple[pa.RecordBatch, list[int], list[Refusal]]:
+    """Lines of which some do not fit: the rows of those that do, their numbers, and the others refused."""
+    rows, numbers, refused = [], [], []
+    for n, line in enumerate(lines, first + 1):
+        if not line.strip():
+            continue
+        try:
+            if not isinstance(msgspec.json.decode(line), dict):
+                raise ValueError("a line is an object, this one is not")
+            rows.append(_parsed(line, columns))
+            numbers.append(n)
+        except (ValueError, pa.ArrowException) as reason:
+            raw = line.decode(errors="replace").rstrip("\n")
+            refused.append(
+                Refusal(Rule.MALFORMED.value, str(reason), stretch.replica, f"{stretch.path}:{n}", raw)
+            )
+    if not rows:
+        return pa.RecordBatch.from_pylist([], columns), [], refused
+    table = pa.Table.from_batches(rows).combine_chunks()
+    return table.to_batches()[0], numbers, refused
+
+
+def _as_told(batch: pa.RecordBatch, columns: pa.Schema, stretch: FileStretch) -> pa.RecordBatch:
+    """Rows in the columns and types of the schema, with the name of their folder."""
+    found = []
+    for field in columns:
+        if field.name in batch.schema.names:
+            column = batch.column(field.name)
+            if column.type != field.type:
+                column = _cast(column, field, stretch)
+        elif _is_folder(field.name, stretch, columns):
+            codes = pa.repeat(pa.scalar(0, pa.int32()), batch.num_rows)
+            column = pa.DictionaryArray.from_arrays(codes, [stretch.replica])
+        else:
+            error = SchemaError(f"{stretch.path} has no column {field.name!r}")
+            error.add_note(f"Its columns are {', '.join(map(repr, batch.schema.names))}.")
+            raise error
+        found.append(column)
+    return pa.RecordBatch.from_arrays(found, names=columns.names)
+
+
+def _cast(column: Any, field: pa.Field, stretch: FileStretch) -> Any:
+    try:
+        return column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as reason:
+        error = SchemaError(f"{stretch.path}: column {field.name!r} cannot be {field.type}: {reason}")
+        error.add_note("Pass a schema whose types hold the values of every file.")
+        raise error from None

@@ -1,0 +1,27 @@
+"""What `merge` takes in place of a frame: a source that packs its rows itself."""
+
+from typing import TYPE_CHECKING, Protocol
+
+from anabranch.engines.spark.packing import Packing
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+
+class Door(Protocol):
+    """A native door: its rows never cross the JVM one by one. Their order in each channel is known."""
+
+    @property
+    def sparkSession(self) -> "SparkSession":  # noqa: N802
+        """The session it reads in."""
+        ...
+
+    @property
+    def schema(self) -> "StructType":
+        """The columns of its rows."""
+        ...
+
+    def parcels(self, packing: Packing, ids: tuple[int, ...]) -> "DataFrame":
+        """Its rows as parcels for the shards with these ids."""
+        ...

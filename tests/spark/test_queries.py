@@ -1,0 +1,171 @@
+"""Real queries: what comes out of Spark is what the replicas mean, through restarts and with nothing lost."""
+
+import json
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from anabranch import FOREVER, Adjust, Attach, Case, Detach, Insert, Relation, Stable, difference
+from anabranch import spark as ab
+from anabranch.model.batch import Batch
+from anabranch.testing.presentations import replicas
+from anabranch.testing.references import Shape
+
+ELEMENTS = {"kind": "kind", "start": "start", "end": "end", "old_end": "old_end", "replica": "replica"}
+
+
+def element_rows(elements, replica=None):
+    """Elements as a table of rows, each with the payload's one column."""
+    rows = []
+    for element in elements:
+        row = {
+            "kind": type(element).__name__.lower(),
+            "start": None,
+            "end": None,
+            "old_end": None,
+            "value": None,
+        }
+        match element:
+            case Insert(payload, start, end):
+                row |= {"start": start, "end": end, "value": payload["value"]}
+            case Adjust(payload, start, old_end, end):
+                row |= {"start": start, "end": end, "old_end": old_end, "value": payload["value"]}
+            case Stable(time):
+                row |= {"start": time}
+            case Attach(guarantee):
+                row |= {"start": guarantee if guarantee > -(2**63) else None}
+            case Detach():
+                pass
+        rows.append({key: None if value == FOREVER else value for key, value in row.items()})
+    times = [(name, pa.int64()) for name in ("start", "end", "old_end")]
+    schema = pa.schema([("kind", pa.string()), *times, ("value", pa.string())])
+    table = pa.Table.from_pylist(rows, schema)
+    if replica is not None:
+        table = table.append_column("replica", pa.array([replica] * len(rows), pa.string()))
+    return table
+
+
+def put(folder: Path, name: str, number: int, elements) -> None:
+    (folder / name).mkdir(parents=True, exist_ok=True)
+    pq.write_table(element_rows(elements), folder / name / f"{number:04}.parquet")
+
+
+def pieces(random: Random, elements, count):
+    cuts = sorted(random.randrange(len(elements) + 1) for _ in range(count - 1))
+    return [elements[a:b] for a, b in zip([0, *cuts], [*cuts, len(elements)], strict=True)]
+
+
+def relation_of(folder: Path) -> Relation:
+    """What the files of a sink say, micro-batch by micro-batch, the stable after the rest."""
+    relation = Relation()
+    batches: dict[str, list[Path]] = {}
+    for file in sorted(folder.glob("*.parquet")):
+        batches.setdefault(file.name.split("-")[1], []).append(file)
+    for files in batches.values():
+        for file in files:
+            relation.apply(Batch.from_arrow(pq.read_table(file)))
+    return relation
+
+
+def meant_by(elements) -> Relation:
+    relation = Relation()
+    relation.apply(elements)
+    return relation
+
+
+def named(copies):
+    """The same copies with payloads of one text column."""
+
+    def renamed(element):
+        match element:
+            case Insert(payload, start, end):
+                return Insert({"value": json.dumps(dict(payload), sort_keys=True)}, start, end)
+            case Adjust(payload, start, old_end, end):
+                return Adjust({"value": json.dumps(dict(payload), sort_keys=True)}, start, old_end, end)
+        return element
+
+    return [[renamed(element) for element in copy] for copy in copies]
+
+
+@pytest.fixture
+def copies():
+    _, made = replicas(Random(5), 3, case=Case.R3, shape=Shape(events=60, payloads=20, horizon=80))
+    return dict(zip(("a", "b", "c"), named(made), strict=True))
+
+
+@pytest.mark.parametrize("door", ["native", "generic"])
+def test_a_query_that_is_restarted_after_every_micro_batch_gives_what_the_replicas_mean(
+    spark, tmp_path, copies, door
+):
+    random = Random(3)
+    cut = {name: pieces(random, copy, 3) for name, copy in copies.items()}
+    for number in range(3):
+        for name in copies:
+            put(tmp_path / "in", name, number, cut[name][number])
+        if door == "native":
+            rows = ab.folder(spark, tmp_path / "in")
+        else:
+            schema = "kind string, start long, end long, old_end long, value string, replica string"
+            rows = (
+                spark.readStream.schema(schema)
+                .option("basePath", str(tmp_path / "in"))
+                .parquet(str(tmp_path / "in" / "*"))
+            )
+            rows = rows.selectExpr(
+                "kind",
+                "start",
+                "end",
+                "old_end",
+                "value",
+                "element_at(split(_metadata.file_path, '/'), -2) as replica",
+                "cast(split(_metadata.file_name, '[.]')[0] as long) * 1000000 + _metadata.row_index as n",
+            )
+        order = {} if door == "native" else {"sequence": "n"}
+        query = ab.write_folder(
+            ab.merge(rows, **ELEMENTS, **order, case="R3"),
+            tmp_path / "out",
+            checkpoint=tmp_path / "checkpoint",
+            available_now=True,
+        )
+        ab.wait(query)
+    merged = relation_of(tmp_path / "out")
+    assert difference(merged, meant_by(copies["a"])) is None
+    assert not list((tmp_path / "out").glob("_quarantine/*"))
+    assert ab.status(query).frontier == FOREVER
+
+
+def test_rows_that_do_not_fit_are_quarantined_and_the_others_are_merged(spark, tmp_path):
+    put(tmp_path / "in", "a", 0, [Insert({"value": "x"}, 5, 9), Stable(7), Insert({"value": "late"}, 6, 8)])
+    put(tmp_path / "in", "b", 0, [Insert({"value": "y"}, 8, 8), Insert({"value": "z"}, 8, 9)])
+    rows = ab.folder(spark, tmp_path / "in")
+    query = ab.write_folder(
+        ab.merge(rows, **ELEMENTS), tmp_path / "out", checkpoint=tmp_path / "checkpoint", available_now=True
+    )
+    ab.wait(query)
+    refused = [
+        json.loads(line)
+        for file in (tmp_path / "out" / "_quarantine").glob("*.jsonl")
+        for line in file.read_text().splitlines()
+    ]
+    assert sorted((row["rule"], row["replica"]) for row in refused) == [
+        ("empty-lifetime", "b"),
+        ("insert-behind-stable", "a"),
+    ]
+    assert all("row" in row["place"] and "value" in row["raw"] for row in refused)
+    assert {event.payload["value"] for event in relation_of(tmp_path / "out").events()} == {"x", "z"}
+    assert ab.status(query).quarantined == 2
+
+
+def test_an_error_of_a_worker_arrives_as_ours(spark, tmp_path):
+    from anabranch import InvalidElementError, Raise
+
+    put(tmp_path / "in", "a", 0, [Insert({"value": "x"}, 5, 9), Stable(7), Insert({"value": "late"}, 6, 8)])
+    rows = ab.merge(ab.folder(spark, tmp_path / "in"), **ELEMENTS, on_invalid=Raise())
+    query = ab.write_folder(rows, tmp_path / "out", checkpoint=tmp_path / "checkpoint", available_now=True)
+    with pytest.raises(InvalidElementError, match="insert-behind-stable.*starts at 6") as caught:
+        ab.wait(query)
+    assert "Py4J" not in str(caught.value)
+    assert caught.value.__notes__
