@@ -1,5 +1,7 @@
 """The compiled merges of R3 and R4 give the very elements that the scans of the oracle give."""
 
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,19 @@ from hypothesis import strategies as st
 from kernels.merging import Named, by_identity
 from laws.merge import FAULTS, LOSSES, POLICIES, Scenario, merges, played
 
-from anabranch import BEGINNING, FOREVER, Adjust, Batch, Case, FirstThenFinal, Insert, Pace, Stable
+from anabranch import (
+    BEGINNING,
+    FOREVER,
+    Adjust,
+    Batch,
+    Case,
+    Drop,
+    FirstThenFinal,
+    Insert,
+    Merger,
+    Pace,
+    Stable,
+)
 from anabranch.kernels.merge.broken import Broken
 from anabranch.kernels.merge.r3 import R3
 from anabranch.kernels.merge.r4 import R4
@@ -16,6 +30,8 @@ from anabranch.model.output_policy import FinalOnly
 from anabranch.model.properties import Fact
 from anabranch.model.relation import Relation
 from anabranch.oracle.indexed_merge import IndexedMerge
+from anabranch.testing.presentations import replicas
+from anabranch.testing.references import Shape
 from anabranch.testing.workload import Workload
 
 randoms = st.randoms(use_true_random=False)
@@ -184,3 +200,41 @@ def test_batches_of_any_size_say_the_same():
                     said += merge.kernel.push(number, part[at : at + rows]).elements()
         outputs.append(said)
     assert outputs[0] == outputs[1] == outputs[2]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_a_keyed_lossy_input_repeats_changes_nothing(seed):
+    random = Random(seed)
+    _, copies = replicas(random, 2, case=Case.R3, shape=Shape(events=12, payloads=5, horizon=20))
+    once, repeating = (Merger(on_broken=Drop()) for _ in range(2))
+    for merger in (once, repeating):
+        for name in ("a", "b"):
+            merger.attach(name, properties="keyed", complete=False)
+    shown, said = {"a": [], "b": []}, {"a": BEGINNING, "b": BEGINNING}
+    turns = sorted(
+        [("a", e) for e in copies[0]] + [("b", e) for e in copies[1]], key=lambda _: random.random()
+    )
+    for (name, _), element in zip(turns, _dealt(turns, copies), strict=True):
+        assert repeating.push(name, element) == once.push(name, element)
+        match element:
+            case Insert():
+                shown[name].append(element)
+            case Adjust(payload, start, old_end, end):
+                before = next(
+                    e for e in shown[name] if (e.payload, e.start, e.end) == (payload, start, old_end)
+                )
+                shown[name].remove(before)
+                shown[name] += [Insert(payload, start, end)] if end > start else []
+            case Stable(time):
+                said[name] = max(said[name], time)
+        repeatable = [event for event in shown[name] if event.start >= said[name]]
+        if repeatable and random.random() < 0.5:
+            again = random.choice(repeatable)
+            assert repeating.push(name, Insert(again.payload, again.start, again.end)) == []
+    assert repeating.frontier == once.frontier
+
+
+def _dealt(turns, copies):
+    """What each input says, in its own order, at its turns."""
+    streams = {"a": iter(copies[0]), "b": iter(copies[1])}
+    return [next(streams[name]) for name, _ in turns]

@@ -163,7 +163,9 @@ class Merger:
         time = BEGINNING if guarantee is None else checked_tick(guarantee, "a guarantee")
         number = self._free_number()
         self.attaches += 1
-        self.sides.attach(number, time, self.attaches, complete=complete, stable=self._reached())
+        keyed = facts is not None and Fact.KEYED in facts
+        stable = self._reached()
+        self.sides.attach(number, time, self.attaches, complete=complete, keyed=keyed, stable=stable)
         self.inputs[name] = Input(number, side)
         self.declared[name] = side
         self.tallies.setdefault(name, Tally())
@@ -414,6 +416,7 @@ class Merger:
                     left = sum(len(part) for i, part in broken.pending if i == number)
                     self.trail.hear(number, batch[: len(batch) - left], kernel.stable)
                 parts.append(self._kept(broken.output))
+                self._tell_late(number, batch)
                 news, mended = self._mended(broken)
                 parts.append(self._kept(news))
                 pending = mended + pending
@@ -482,6 +485,10 @@ class Merger:
         one = self.inputs[name]
         declared = one.declared.properties or (self.forced or running).value
         one.declared = self.declared[name] = replace(one.declared, properties=declared.without(fact))
+        if fact is Fact.KEYED:
+            self.sides.keyed[one.number] = False
+        if running is Case.R4:
+            return Batch.of([]), []
         inputs = {
             n: replace(s, properties=s.properties or running.value) for n, s in self.declared_now().items()
         }

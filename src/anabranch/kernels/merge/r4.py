@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.kernels.heap import pop, push
+from anabranch.kernels.merge.broken import Broken
 from anabranch.kernels.merge.lead import PACES, followed, join_all, leader, next_stable, passed_by_all
 from anabranch.kernels.merge.ledgers import (
     CAME,
@@ -85,10 +86,11 @@ from anabranch.model.batch import Batch
 from anabranch.model.compiled import compiled, inlined, inner
 from anabranch.model.output_policy import FirstThenFinal, OutputPolicy, Pace
 from anabranch.model.payloads import PayloadStore
+from anabranch.model.properties import Fact
 from anabranch.model.slots import NOBODY
 from anabranch.model.time import BEGINNING, FOREVER
 
-DONE, NO_ROOM = range(2)
+DONE, NO_ROOM, NOT_KEYED = range(3)
 
 
 @inner
@@ -488,6 +490,8 @@ def merge(
         slot = find(nodes, tag, low, high, start[row])
         node = node_at(nodes, slot)
         adjusts = kind[row] == ADJUST
+        if node != NOBODY and sides.keyed[i] and not adjusts and total_shown(nodes, ledgers, node, i + 1) > 0:
+            return row, NOT_KEYED, stable, births, tardy
         if node == NOBODY:
             is_late = start[row] < stable and not sides.complete[i]
             is_news = start[row] >= min(stable, nodes.queue[FORGOTTEN]) and not adjusts
@@ -647,7 +651,7 @@ class R4:
         return self._say(NOBODY, Batch.of([]))
 
     def push(self, i: int, batch: Batch) -> Batch:
-        """What comes out when an input says valid elements."""
+        """What comes out when an input says valid elements; `Broken` where one that has a key repeats it."""
         self.sides.idle[i] = False
         return self._say(i, batch)
 
@@ -688,4 +692,6 @@ class R4:
         output = batch_of(parts, self.payloads, payload)
         self.noted = noted(self.notes, self.payloads, payload)
         self.nodes.keep(self.payloads, payload, np.concatenate([*born, np.empty(0, np.int32)]))
+        if state == NOT_KEYED:
+            raise Broken(Fact.KEYED, output, [(i, batch[row:])])
         return output

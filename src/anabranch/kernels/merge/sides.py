@@ -32,11 +32,13 @@ class Sides(NamedTuple):
     holes: NDArray[np.int64]
     filled: NDArray[np.int64]
     """Holes of others in which it was the first to show the event."""
+    keyed: NDArray[np.bool_]
+    """It promised that payload and start are a key of what it shows."""
 
     @classmethod
     def of_capacity(cls, capacity: int) -> "Sides":
         """Nobody, with room for this many."""
-        attached, joined, complete, idle = np.zeros((4, capacity), np.bool_)
+        attached, joined, complete, idle, keyed = np.zeros((5, capacity), np.bool_)
         guarantee, reached = np.full((2, capacity), BEGINNING)
         attached_as, late, disagreements, holes, filled = np.zeros((5, capacity), np.int64)
         return cls(
@@ -51,13 +53,14 @@ class Sides(NamedTuple):
             disagreements,
             holes,
             filled,
+            keyed,
         )
 
     @classmethod
     def restored(cls, columns: list[list[int]]) -> "Sides":
-        """The inputs whose columns were written out as numbers."""
+        """The inputs whose columns were written out as numbers; the last may be missing in what is old."""
         sides = cls.of_capacity(len(columns[0]))
-        for column, values in zip(sides, columns, strict=True):
+        for column, values in zip(sides, columns, strict=False):
             column[:] = values
         return sides
 
@@ -82,11 +85,20 @@ class Sides(NamedTuple):
             new[: self.capacity] = old
         return larger
 
-    def attach(self, number: int, guarantee: int, attached_as: int, *, complete: bool, stable: int) -> None:
+    def attach(
+        self,
+        number: int,
+        guarantee: int,
+        attached_as: int,
+        *,
+        complete: bool,
+        stable: int,
+        keyed: bool = False,
+    ) -> None:
         """A number is somebody's from now on."""
         for column in self:
             column[number] = 0
-        self.attached[number], self.complete[number] = True, complete
+        self.attached[number], self.complete[number], self.keyed[number] = True, complete, keyed
         self.guarantee[number], self.reached[number] = guarantee, BEGINNING
         self.attached_as[number] = attached_as
         self.joined[number] = stable >= guarantee if complete else stable == BEGINNING
