@@ -37,9 +37,7 @@ def written(place: Path, events: int, width: int, rounds: int, disorder: int = 1
             order = np.argsort(ids + random.integers(0, disorder, events), kind="stable")
             table = pa.table(
                 {
-                    "replica": pa.DictionaryArray.from_arrays(np.zeros(events, np.int32), [name]).cast(
-                        pa.string()
-                    ),
+                    "replica": pa.repeat(pa.scalar(name), events),
                     "at": pa.array(ids[order] * 1000).cast(pa.timestamp("us", "UTC")),
                     "id": ids[order],
                     "text": texts.take(pa.array(order)),
@@ -100,9 +98,7 @@ def doors(options) -> None:
             spark = ab.session("local[2]", shards=options.shards)
             spark.sparkContext.setLogLevel("ERROR")
             rows = options.events * len(REPLICAS)
-            print(
-                f"\n{width}-byte payloads, {rows:,} rows a round, {options.rounds} rounds, {options.shards} shards"
-            )
+            print(f"\n{width}-byte payloads, {rows:,} rows a round, {options.shards} shards")
             found = {}
             for name, frame in contenders(spark, place / "in").items():
                 if options.only and not any(word in name for word in options.only):

@@ -13,3 +13,20 @@ settings.register_profile(
     "campaign", settings.get_profile("repeatable"), derandomize=False, max_examples=2_000
 )
 settings.load_profile("repeatable")
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--clusters", action="store_true", help="also run the tests that start clusters of processes"
+    )
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "clusters: starts a cluster of processes; only with --clusters")
+
+
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--clusters"):
+        chosen = [item for item in items if "clusters" not in item.keywords]
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = chosen

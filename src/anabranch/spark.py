@@ -7,8 +7,10 @@ from anabranch.connectors.folder import Folder, folder
 from anabranch.connectors.folder_sink import write_folder
 from anabranch.engines.spark.failure import QueryError, failure
 from anabranch.engines.spark.merge import merge
+from anabranch.engines.spark.merge_changes import merge_changes
 from anabranch.engines.spark.session import prepare, session
 from anabranch.engines.spark.status import Status
+from anabranch.engines.spark.table import table
 from anabranch.engines.spark.watching import status, wait, watch
 
 __all__ = [
@@ -18,9 +20,11 @@ __all__ = [
     "failure",
     "folder",
     "merge",
+    "merge_changes",
     "prepare",
     "session",
     "status",
+    "table",
     "wait",
     "watch",
     "write_folder",

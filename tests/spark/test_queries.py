@@ -165,7 +165,7 @@ def test_an_error_of_a_worker_arrives_as_ours(spark, tmp_path):
     put(tmp_path / "in", "a", 0, [Insert({"value": "x"}, 5, 9), Stable(7), Insert({"value": "late"}, 6, 8)])
     rows = ab.merge(ab.folder(spark, tmp_path / "in"), **ELEMENTS, on_invalid=Raise())
     query = ab.write_folder(rows, tmp_path / "out", checkpoint=tmp_path / "checkpoint", available_now=True)
-    with pytest.raises(InvalidElementError, match="insert-behind-stable.*starts at 6") as caught:
+    with pytest.raises(InvalidElementError, match=r"insert-behind-stable.*starts at 6") as caught:
         ab.wait(query)
     assert "Py4J" not in str(caught.value)
     assert caught.value.__notes__

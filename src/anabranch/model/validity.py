@@ -32,6 +32,9 @@ class Rule(Enum):
     MALFORMED = "malformed"
     LATE = "late"
     BROKEN_PROPERTY = "broken-property"
+    CHANGE_BEHIND_STABLE = "change-behind-stable"
+    NO_SUCH_ROW = "no-such-row"
+    ROW_IS_THERE = "row-is-there"
 
     @property
     def statement(self) -> str:
@@ -55,6 +58,9 @@ _STATEMENTS = {
     Rule.ALREADY_ATTACHED: "an input is attached once, before it says anything, until it is detached",
     Rule.LATE: "what a lossy input shows comes before the output is stable beyond its start",
     Rule.BROKEN_PROPERTY: "an input has the properties that were declared for it",
+    Rule.CHANGE_BEHIND_STABLE: "a change commits at or after the last stable",
+    Rule.NO_SUCH_ROW: "an update or a delete changes a row that is there by then, by its key",
+    Rule.ROW_IS_THERE: "a row is inserted where no row of its key is there",
     Rule.MALFORMED: "a record is an insert, an adjust, a stable, an attach or a detach with its fields",
 }
 
@@ -69,6 +75,9 @@ _WAYS_OUT = {
     Rule.ALREADY_ATTACHED: "Record a detach before the second attach.",
     Rule.LATE: "Let the stable of the output lag, or mark inputs that are silent as idle less readily.",
     Rule.BROKEN_PROPERTY: "Declare less, force a more general case, or let the merge generalise.",
+    Rule.CHANGE_BEHIND_STABLE: "Send progress later, or allow for more disorder.",
+    Rule.NO_SUCH_ROW: "Begin with the rows of the table as inserts, or send updates as upserts.",
+    Rule.ROW_IS_THERE: "Delete the row first, or send inserts as upserts.",
     Rule.MALFORMED: "The file formats are described in docs/formats.md.",
 }
 
@@ -112,6 +121,8 @@ class Violation:
                 return f"this one moves to {tick_text(end)}, the last stable is {last}"
             case Rule.LATE, (Insert() | Adjust() as element):
                 return f"this one starts at {tick_text(element.start)}, the output is stable until {last}"
+            case Rule.CHANGE_BEHIND_STABLE, _:
+                return f"the last stable is {last}"
             case Rule.NO_SUCH_EVENT, Adjust() as element:
                 lifetime = lifetime_text(element.start, element.old_end)
                 return f"no event {dict(element.payload)} {lifetime} is there"

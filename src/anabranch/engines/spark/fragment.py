@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from anabranch.kernels.changes import Changes
 from anabranch.kernels.merge.merger import Generalise, Merger
 from anabranch.model.output_policy import FirstThenFinal, OutputPolicy, Pace
 from anabranch.model.properties import Case, Properties
@@ -34,6 +35,8 @@ class Fragment:
     on_broken: Policy | Generalise = field(default_factory=Quarantine)
     on_late: Policy = field(default_factory=Quarantine)
     remember: int = REMEMBER
+    key: tuple[str, ...] | None = None
+    """What names the rows of a table that the replicas send changes of; None: they send elements."""
 
     def merger(self, refuse: Callable[[Violation], object]) -> Merger:
         """A merge at its beginning, which tells ``refuse`` what it leaves out."""
@@ -47,6 +50,10 @@ class Fragment:
             on_late=_answer(self.on_late, refuse),
             remember=self.remember,
         )
+
+    def changes(self) -> Changes | None:
+        """The table of a replica at its beginning, where replicas send changes."""
+        return None if self.key is None else Changes(self.key)
 
     def loaded(self, data: bytes, refuse: Callable[[Violation], object]) -> Merger:
         """A merge as it was dumped."""

@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import msgspec
 
@@ -38,6 +39,8 @@ class Step(msgspec.Struct):
     stamp: bytes
     chunks: int
     bytes: int
+    check: int
+    """CRC-32 of the chunks."""
 
 
 class Head(msgspec.Struct):
@@ -49,6 +52,10 @@ class Head(msgspec.Struct):
     steps: list[Step]
     ratio: float
     """Bytes of a snapshot for each byte in memory, as the last one was."""
+
+
+class _Versioned(msgspec.Struct):
+    version: int
 
 
 @dataclass(slots=True)
@@ -79,19 +86,18 @@ class Journal:
         if held is not None and held.stamp in stamps:
             shard, done = held.shard, stamps.index(held.stamp)
         else:
-            data = b"".join(self._snapshot.getValue((n,))[0] for n in range(head.snapshot.chunks))
+            data = b"".join(_read(self._snapshot, 0, head.snapshot))
             shard, done = Shard.load(self.fragment, number, data), 0
         first = sum(step.chunks for step in head.steps[:done])
         for step in head.steps[done:]:
-            values = [self._heard.getValue((first + n,))[0] for n in range(step.chunks)]
-            shard.hear([from_bytes(part) for part in _unframed(values)])
+            shard.hear([from_bytes(part) for part in _unframed(_read(self._heard, first, step))])
             first += step.chunks
         return head, shard
 
     def record(self, name: Any, head: Head | None, shard: Shard, heard: list[bytes]) -> int:
         """Keep what a shard heard, or the shard; the bytes that the state has then."""
         stamp = os.urandom(16)
-        memory = max(shard.merger.status().bytes, 1)
+        memory = max(shard.nbytes, 1)
         size = sum(map(len, heard))
         since = size + sum(step.bytes for step in head.steps) if head else 0
         if head is None or (since >= max(LEAST, head.ratio * memory) or len(head.steps) >= STEPS):
@@ -104,13 +110,13 @@ class Journal:
             for n in range(sum(step.chunks for step in head.steps) if head else 0):
                 self._heard.removeKey((n,))
             ratio = len(data) / memory
-            head = Head(VERSION, self.shards, Step(stamp, len(chunks), len(data)), [], ratio)
+            head = Head(VERSION, self.shards, Step(stamp, len(chunks), len(data), _check(chunks)), [], ratio)
         else:
             first = sum(step.chunks for step in head.steps)
             values = list(_framed(heard))
             for n, value in enumerate(values):
                 self._heard.updateValue((first + n,), (value,))
-            head.steps.append(Step(stamp, len(values), size))
+            head.steps.append(Step(stamp, len(values), size, _check(values)))
         self._head.update((msgspec.msgpack.encode(head),))
         _held[name] = Held(stamp, shard)
         while len(_held) > HELD:
@@ -121,12 +127,17 @@ class Journal:
         found = self._head.get()
         if found is None:
             return None
-        version = msgspec.msgpack.decode(found[0]).get("version")
-        if version != VERSION:
+        try:
+            version = msgspec.msgpack.decode(found[0], type=_Versioned).version
+            head = msgspec.msgpack.decode(found[0], type=Head if version == VERSION else _Versioned)
+        except msgspec.DecodeError as reason:
+            error = StateFormatError(f"the head of a shard's state is a record, this is none: {reason}")
+            error.add_note("The checkpoint was damaged; restart from an earlier one, or begin a new one.")
+            raise error from None
+        if not isinstance(head, Head):
             error = StateFormatError(f"the state in the checkpoint has version {version}, this is {VERSION}")
             error.add_note("Restart with the version that wrote it, or begin a new checkpoint.")
             raise error
-        head = msgspec.msgpack.decode(found[0], type=Head)
         if head.shards != self.shards:
             error = StateFormatError(
                 f"the checkpoint was written with {head.shards} shards, and the query has {self.shards}"
@@ -139,6 +150,27 @@ class Journal:
 def forget_all() -> None:
     """Let this process hold no shard, as if it had just begun."""
     _held.clear()
+
+
+def _read(variable: Any, first: int, step: Step) -> list[bytes]:
+    """The chunks of a step, which are those that were written."""
+    found = [variable.getValue((n,)) for n in range(first, first + step.chunks)]
+    values = [bytes(value[0]) for value in found if value is not None]
+    if len(values) != step.chunks or _check(values) != step.check:
+        error = StateFormatError(
+            f"the state has {step.chunks} chunks with CRC-32 {step.check:08x} here, and {len(values)} with "
+            f"{_check(values):08x} were found"
+        )
+        error.add_note("The checkpoint was damaged; restart from an earlier one, or begin a new one.")
+        raise error
+    return values
+
+
+def _check(chunks: Iterable[bytes]) -> int:
+    check = 0
+    for chunk in chunks:
+        check = crc32(chunk, check)
+    return check
 
 
 def _framed(parts: Iterable[bytes]) -> Iterator[bytes]:

@@ -4,10 +4,13 @@ A row is an event unless the ``kind`` column says otherwise: it may be an adjust
 attach (whose start is the guarantee, null for everything) or detach of its replica. Times are timestamps
 (microsecond ticks), dates (day ticks) or integers; a null end is infinite. A row that does not fit is
 refused, with a reason and itself as text; the others are used.
+
+With a key, a row is a change of the row of a table: ``kind`` says what happened to it, ``start`` when that
+was committed (see `ops.py` for the words, `kernels/changes.py` for the columns that come of it).
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -17,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from anabranch.engines.spark.ops import IGNORE, WORDS, folded
 from anabranch.engines.spark.refusal import Refusal
 from anabranch.model.arrow import times
 from anabranch.model.batch import KINDS, Batch, Kind
@@ -49,6 +53,10 @@ class Layout:
     """What tells events apart; None: the whole payload."""
     disorder: int | timedelta | None = None
     """A row comes at most so much after rows that start later; None: stables are in the data."""
+    key: tuple[str, ...] | None = None
+    """What names a row of the table that the rows are changes of; None: rows are elements."""
+    ops: Mapping[str, str] = field(default_factory=dict)
+    """What the words of changes mean."""
 
     def __post_init__(self) -> None:
         if self.end is not None and self.duration is not None:
@@ -70,10 +78,10 @@ class Layout:
     def roles(self) -> dict[str, str]:
         """The columns that are not payload, and what they are."""
         roles = {
-            "start": self.start,
+            "start" if self.key is None else "time": self.start,
             "end": self.end,
             "old_end": self.old_end,
-            "kind": self.kind,
+            "kind" if self.key is None else "op": self.kind,
             "replica": self.replica,
             "channel": self.channel,
             "sequence": self.sequence,
@@ -97,6 +105,7 @@ class Layout:
             raise error
         wanted = [*self.roles().items(), *(("payload", n) for n in self.payload or ())]
         wanted += [("identity", name) for name in self.identity or ()]
+        wanted += [("key", name) for name in self.key or ()]
         for role, name in wanted:
             if name not in names:
                 error = SchemaError(f"{role} is column {name!r}, and there is none")
@@ -105,6 +114,11 @@ class Layout:
         for name in self.identity or ():
             if name not in self.payload_of(names):
                 raise SchemaError(f"what tells events apart is payload, and column {name!r} is not")
+        for name in self.key or ():
+            if name not in self.payload_of(names):
+                error = SchemaError(f"the key of a row is part of it, and column {name!r} is no payload")
+                error.add_note("Name it in payload, and let it be nothing else.")
+                raise error
         clock_of(schema.field(self.start).type, self.start)
         for role in ("end", "old_end"):
             column = self.roles().get(role)
@@ -174,14 +188,18 @@ class _Reading:
     def __init__(self, layout: Layout, rows: pa.RecordBatch, place: Place) -> None:
         self.layout, self.rows, self.place = layout, rows, place
         self.wrong: dict[int, str] = {}
+        self.ignored = np.zeros(rows.num_rows, np.bool_)
 
     def result(self) -> Read:
         layout, rows = self.layout, self.rows
         count = rows.num_rows
-        kind = self._kinds()
+        old_end = np.zeros(count, np.int64)
+        if layout.key is None:
+            kind = self._kinds()
+        else:
+            kind, old_end = self._ops()
         start = self._starts(kind)
         end = self._ends(kind, start)
-        old_end = np.zeros(count, np.int64)
         if layout.old_end is not None:
             old_end = np.where(kind == Kind.ADJUST, self._ticks(layout.old_end, FOREVER), 0)
         elif (kind == Kind.ADJUST).any():
@@ -197,38 +215,67 @@ class _Reading:
         names = layout.payload_of(rows.schema.names)
         payload = rows.select(names) if names else rows_without_columns(count)
         batch = Batch(kind, start, end, old_end, payload)
-        refused = [self._refusal(row, replicas, replica) for row in sorted(self.wrong)]
-        if refused:
-            keep = np.ones(count, np.bool_)
-            keep[list(self.wrong)] = False
+        wrong = [row for row in sorted(self.wrong) if not self.ignored[row]]
+        refused = [self._refusal(row, replicas, replica) for row in wrong]
+        keep = ~self.ignored
+        keep[wrong] = False
+        if not keep.all():
             batch, replica, channel, sequence = batch.take(keep), replica[keep], channel[keep], sequence[keep]
         return Read(batch, replicas, replica, channels, channel, sequence, refused)
 
     def _kinds(self) -> NDArray[np.int8]:
         if self.layout.kind is None:
             return np.zeros(self.rows.num_rows, np.int8)
-        column = self.rows.column(self.layout.kind)
-        encoded = column.dictionary_encode() if not pa.types.is_dictionary(column.type) else column
-        words = [str(word).lower() for word in encoded.dictionary.to_pylist()]
-        codes = [KINDS.index(word) if word in KINDS else -1 for word in words]
-        places = encoded.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
-        kind = np.array([*codes, int(Kind.INSERT)], np.int8)[places]
+        kind = self._codes(self.layout.kind, {word: n for n, word in enumerate(KINDS)}, int(Kind.INSERT))
         for row in np.flatnonzero(kind < 0).tolist():
-            word = column[row].as_py()
+            word = self.rows.column(self.layout.kind)[row].as_py()
             self.wrong.setdefault(row, f"kind is one of {', '.join(KINDS)} or null, this one is {word!r}")
         return np.where(kind < 0, 0, kind).astype(np.int8)
+
+    def _ops(self) -> tuple[NDArray[np.int8], NDArray[np.int64]]:
+        """The kind of each row, and what happens to the row of the table if it is a change."""
+        layout, words = self.layout, (*WORDS, IGNORE)
+        assert layout.kind is not None, "a change says what happened"
+        codes = {spelled: words.index(word) for spelled, word in layout.ops.items()}
+        code = self._codes(layout.kind, codes, -1)
+        self.ignored = code == words.index(IGNORE)
+        for row in np.flatnonzero(code < 0).tolist():
+            word = self.rows.column(layout.kind)[row].as_py()
+            self.wrong.setdefault(row, f"an op is {', '.join(WORDS)}, and {word!r} is not known to be any")
+        kinds, ops = np.array([*WORDS.values(), WORDS["detach"]], np.int64)[code].T
+        is_change = (code >= 0) & (kinds == Kind.INSERT)
+        for name in layout.key or ():
+            column = self.rows.column(name)
+            if column.null_count:
+                absent = ~column.is_valid().to_numpy(zero_copy_only=False)
+                self._refuse(absent & is_change, f"a change names its row, key column {name!r} is null")
+        return kinds.astype(np.int8), ops
+
+    def _codes(self, name: str, codes: Mapping[str, int], null: int) -> NDArray[np.int64]:
+        """The code of each word of a column, -1 where it has none."""
+        column = self.rows.column(name)
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        known = [codes.get(folded(word), -1) for word in encoded.dictionary.to_pylist()]
+        places = encoded.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
+        return np.array([*known, null], np.int64)[places]
 
     def _starts(self, kind: NDArray[np.int8]) -> NDArray[np.int64]:
         name = self.layout.start
         start = self._ticks(name, FOREVER)
-        if not self.rows.column(name).null_count:
-            return start
-        absent = ~self.rows.column(name).is_valid().to_numpy(zero_copy_only=False)
-        self._refuse(absent & (kind <= Kind.ADJUST), f"an event has a start, column {name!r} is null")
-        return np.where(absent & (kind == Kind.ATTACH), BEGINNING, start)
+        if self.rows.column(name).null_count:
+            absent = ~self.rows.column(name).is_valid().to_numpy(zero_copy_only=False)
+            what = "an event has a start" if self.layout.key is None else "a change has a commit time"
+            self._refuse(absent & (kind <= Kind.ADJUST), f"{what}, column {name!r} is null")
+            start = np.where(absent & (kind == Kind.ATTACH), BEGINNING, start)
+        if self.layout.key is not None:
+            at_the_end = (start == FOREVER) & (kind == Kind.INSERT)
+            self._refuse(at_the_end, "a change commits before the end of time")
+        return start
 
     def _ends(self, kind: NDArray[np.int8], start: NDArray[np.int64]) -> NDArray[np.int64]:
         layout = self.layout
+        if layout.key is not None:
+            return np.where(kind == Kind.INSERT, FOREVER, 0)
         if layout.end is not None:
             return np.where(kind <= Kind.ADJUST, self._ticks(layout.end, FOREVER), 0)
         lasts = layout.ticks(layout.duration, self.rows.schema, "duration") or 1
@@ -268,7 +315,9 @@ class _Reading:
             self.wrong.setdefault(row, reason)
 
     def _refusal(self, row: int, replicas: list[str], replica: NDArray[np.int64]) -> Refusal:
-        who = replicas[replica[row]] if replica[row] < len(replicas) else ""
+        column = self.layout.replica
+        known = column is None or self.rows.column(column)[row].is_valid
+        who = replicas[replica[row]] if known else ""
         raw = text_of(self.rows.slice(row, 1).to_pylist()[0])
         return Refusal(Rule.MALFORMED.value, self.wrong[row], who, self.place.of(row), raw)
 

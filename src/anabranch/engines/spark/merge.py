@@ -65,8 +65,6 @@ def merge(
     Out come the columns kind, start, end, old_end and the payload, with at most one stable per micro-batch
     after all it covers, and ``refused`` for rows that were not used (null for elements).
     """
-    from pyspark.sql import DataFrame
-
     layout = Layout(
         start,
         end,
@@ -80,11 +78,43 @@ def merge(
         names_of(identity),
         span(disorder, "disorder"),
     )
+    fragment = fragment_of(
+        identity=layout.identity,
+        case=case,
+        policy=policy,
+        properties=properties,
+        lossy=lossy,
+        pace=pace,
+        replicas=replicas,
+        on_invalid=on_invalid,
+        on_broken=on_broken,
+        on_late=on_late,
+        remember=remember,
+    )
+    return merged(rows, layout, fragment, rows_per_parcel)
+
+
+def fragment_of(
+    *,
+    identity: tuple[str, ...] | None = None,
+    key: tuple[str, ...] | None = None,
+    case: Case | str | None,
+    policy: OutputPolicy | None,
+    properties: Properties | Fact | str | Iterable[Fact | str] | None,
+    lossy: bool | Iterable[str],
+    pace: Pace,
+    replicas: Iterable[str],
+    on_invalid: Policy | None,
+    on_broken: Policy | Generalise | None,
+    on_late: Policy | None,
+    remember: int,
+) -> Fragment:
+    """A merge with settings as people write them; those that do not go together are refused here."""
     fragment = Fragment(
         case=Merger(case).forced,
         policy=policy or FirstThenFinal(),
         pace=pace,
-        identity=layout.identity,
+        identity=identity,
         properties=_properties(properties),
         lossy=lossy if isinstance(lossy, bool) else frozenset(names_of(lossy) or ()),
         replicas=tuple(names_of(replicas) or ()),
@@ -92,17 +122,23 @@ def merge(
         on_broken=on_broken or Quarantine(),
         on_late=on_late or Quarantine(),
         remember=remember,
+        key=key,
     )
-    fragment.merger(
-        lambda _: None
-    )  # so that settings that do not go together are refused here, not in a worker
+    fragment.merger(lambda _: None)  # which checks its settings, here and not in a worker
+    return fragment
+
+
+def merged(rows: "DataFrame | Door", layout: Layout, fragment: Fragment, rows_per_parcel: int) -> "DataFrame":
+    """What a merge of rows says, as rows."""
+    from pyspark.sql import DataFrame
+
     schema = _arrow_schema(rows)
     layout.check(schema)
     layout = _in_ticks(layout, schema)
     payload_names = layout.payload_of(schema.names)
     unpacking = Unpacking(
         pa.schema([schema.field(name).with_nullable(True) for name in payload_names]),
-        _clock(schema.field(start).type),
+        _clock(schema.field(layout.start).type),
         fragment.quarantines(),
         not isinstance(fragment.policy, FinalOnly),
     )
@@ -112,7 +148,7 @@ def merge(
     packing = Packing(layout, len(ids), rows_per_parcel, ordered=layout.sequence is not None or native)
     parcels = packed(rows, packing, ids) if isinstance(rows, DataFrame) else rows.parcels(packing, ids)
     said = run(parcels, fragment, ids, OBSERVED)
-    return unpacked(said, unpacking, spark_schema(rows.schema, unpacking, start, payload_names))
+    return unpacked(said, unpacking, spark_schema(rows.schema, unpacking, layout.start, payload_names))
 
 
 def spark_schema(rows: "StructType", unpacking: Unpacking, start: str, payload: list[str]) -> "StructType":

@@ -1,6 +1,7 @@
 """Rows become parcels: told apart, hashed once, split by shard, each distinct payload once per parcel.
 
-Stables, attaches and detaches go to every shard, so that all shards end a micro-batch at one frontier.
+Stables, attaches and detaches go to every shard, and so does who spoke, so that all shards end a micro-batch
+at one frontier.
 """
 
 from collections.abc import Iterable, Iterator
@@ -57,9 +58,10 @@ class Packing:
         if (order[:-1] > order[1:]).any():
             batch, voice, sequence = batch.take(order), voice[order], sequence[order]
         firsts = np.searchsorted(voice, np.arange(len(names)))
+        lasts = np.searchsorted(voice, np.arange(len(names)), side="right") - 1
         voices = tuple(
-            Voice(replica, channel, int(sequence[first]), self.ordered)
-            for (replica, channel), first in zip(names, firsts, strict=True)
+            Voice(replica, channel, int(sequence[first]), self.ordered, int(sequence[last]))
+            for (replica, channel), first, last in zip(names, firsts, lasts, strict=True)
         )
         yield from split(
             Parcel(
@@ -75,6 +77,7 @@ class Packing:
             ),
             self.layout.identity,
             self.shards,
+            key=self.layout.key,
         )
 
     def _with_progress(
@@ -98,12 +101,19 @@ class Packing:
         )
 
 
-def split(parcel: Parcel, identity: tuple[str, ...] | None, shards: int) -> Iterator[tuple[int, Parcel]]:
-    """What each shard is told of a parcel: its events by their identities, and all that is no event."""
-    told_apart = parcel.payload if identity is None else parcel.payload.select(list(identity))
-    words = identities(told_apart)
+def split(
+    parcel: Parcel, identity: tuple[str, ...] | None, shards: int, *, key: tuple[str, ...] | None = None
+) -> Iterator[tuple[int, Parcel]]:
+    """What each shard is told of a parcel: its events by their identities, and all that is no event.
+
+    A shard to which no event belongs is told who spoke all the same. Changes have a key, and go where it
+    belongs with its identities. Payloads that only an identity or a key takes for one stay apart.
+    """
+    words = _identities(parcel, None)
     is_event = parcel.kind <= Kind.ADJUST
     place, first = distinct(words, is_event)
+    if identity is not None or key is not None:
+        words = _identities(parcel, key or identity)
     shard = shard_of(words, shards)
     for number in range(shards):
         rows = np.flatnonzero(~is_event | (shard == number)) if shards > 1 else slice(None)
@@ -122,8 +132,14 @@ def split(parcel: Parcel, identity: tuple[str, ...] | None, shards: int) -> Iter
             take_rows(parcel.payload, mine),
             words[mine],
         )
-        if len(part):
-            yield number, part
+        yield number, part
+
+
+def _identities(parcel: Parcel, columns: tuple[str, ...] | None) -> Words:
+    """Of each payload, by some of its columns; stables alone have no columns at all."""
+    payload = parcel.payload
+    some = columns is not None and payload.num_columns > 0
+    return identities(payload.select(list(columns or ())) if some else payload)
 
 
 def distinct(words: Words, is_event: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

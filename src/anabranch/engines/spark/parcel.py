@@ -30,16 +30,22 @@ class ParcelError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """One stretch of what one channel of one replica says."""
+    """One stretch of what one channel of one replica says.
+
+    Where a parcel is a shard's part of another, its voices are those of the whole, and so are their ranges:
+    all shards know alike who spoke, and in which order, whoever of them was told an event.
+    """
 
     replica: str
     channel: str = ""
     sequence: int = 0
     ordered: bool = True
+    last: int = 0
+    """The sequence of the last row of the stretch."""
 
 
 class _Header(msgspec.Struct):
-    voices: list[tuple[str, str, int, bool]]
+    voices: list[tuple[str, str, int, bool, int]]
     rows: int
     lengths: list[int]
     columns: list[str]
@@ -68,10 +74,11 @@ class Parcel:
     def of(cls, voice: Voice, batch: Batch, row: NDArray[np.int64] | None = None) -> "Parcel":
         """What one voice says, with payloads as they are; identities only where the batch has them."""
         count = len(batch)
+        row = np.arange(count) if row is None else row
         return cls(
-            (voice,),
+            (replace(voice, last=voice.sequence + int(row.max(initial=0))),),
             np.zeros(count, np.int16),
-            np.arange(count) if row is None else row,
+            row,
             batch.kind,
             batch.start,
             batch.end,
@@ -141,7 +148,7 @@ def to_bytes(parcel: Parcel) -> bytes:
             _stream(pa.RecordBatch.from_pydict({"low": pa.array(words[:, 0]), "high": pa.array(words[:, 1])}))
         )
     header = _Header(
-        [(v.replica, v.channel, v.sequence, v.ordered) for v in parcel.voices],
+        [(v.replica, v.channel, v.sequence, v.ordered, v.last) for v in parcel.voices],
         count,
         [len(part) for part in parts],
         list(columns),
@@ -193,7 +200,7 @@ def from_bytes(data: bytes | memoryview) -> Parcel:
 
 
 def joined(parcels: Sequence[Parcel]) -> Parcel:
-    """Several parcels as one, without identities."""
+    """Several parcels as one, with identities where all have them."""
     if len(parcels) == 1:
         return parcels[0]
     voices = tuple(voice for parcel in parcels for voice in parcel.voices)
@@ -203,6 +210,7 @@ def joined(parcels: Sequence[Parcel]) -> Parcel:
         np.where(parcel.place == NO_PAYLOAD, NO_PAYLOAD, parcel.place + base)
         for parcel, base in zip(parcels, bases, strict=False)
     ]
+    words = [p.identities for p in parcels if p.identities is not None]
     return Parcel(
         voices,
         np.concatenate([p.voice + first for p, first in zip(parcels, firsts, strict=False)]).astype(np.int16),
@@ -213,6 +221,7 @@ def joined(parcels: Sequence[Parcel]) -> Parcel:
         np.concatenate([p.old_end for p in parcels]),
         np.concatenate(places).astype(np.int32),
         stacked([p.payload for p in parcels]),
+        np.concatenate(words) if len(words) == len(parcels) else None,
     )
 
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from anabranch.kernels.changes import Op
+from anabranch.model.batch import Batch
 from anabranch.model.elements import Adjust, Insert
 from anabranch.model.validity import Violation
 
@@ -47,3 +49,17 @@ def refusal(violation: Violation, place: str) -> Refusal:
     else:
         text = str(element)
     return Refusal(violation.code, violation.message, violation.input or "", place, text)
+
+
+def change_text(batch: Batch, row: int) -> str:
+    """A change of a batch as text, in the form of the change-rows dialect."""
+    op = Op(batch.old_end[row])
+    image = {
+        name: value for name, value in batch.payload.slice(row, 1).to_pylist()[0].items() if value is not None
+    }
+    record = {
+        "op": op.name.lower(),
+        "time": int(batch.start[row]),
+        "before" if op is Op.DELETE else "after": image,
+    }
+    return _encoder.encode(record).decode()

@@ -4,7 +4,10 @@ import os
 import sys
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from anabranch.engines.spark.jvm import check_java, start_jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,19 +40,25 @@ def session(
     name: str = "anabranch",
     shards: int | None = None,
     config: Mapping[str, str] | None = None,
+    log: str | Path | None = None,
 ) -> "SparkSession":
     """A session with settings that fragments run well with; ``config`` has the last word.
 
     ``shards`` is how many parts the state has and how many tasks work on it, the cores if None. A checkpoint
-    keeps the number it was begun with.
+    keeps the number it was begun with. ``log`` is a file for what Spark and its workers say, which is on
+    standard error otherwise; it counts for the first session of a process.
     """
     from pyspark.sql import SparkSession
 
     # The environment variable, not the setting spark.pyspark.python, decides in a session of this process.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master(master).appName(name)
+    check_java()
     local = _BEFORE_START if master.startswith("local") else {}
-    for key, value in {**local, **SETTINGS, **(config or {})}.items():
+    settings = {**local, **SETTINGS, **(config or {})}
+    if log is not None:
+        start_jvm({"spark.master": master, "spark.app.name": name, **settings}, Path(log))
+    builder = SparkSession.builder.master(master).appName(name)
+    for key, value in settings.items():
         builder = builder.config(key, value)
     made = builder.getOrCreate()
     if shards is not None or SHARDS not in (config or {}):

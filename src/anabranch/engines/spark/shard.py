@@ -3,12 +3,19 @@
 A replica speaks through channels, each in its own order; the replica's stable is the least of its channels'.
 A micro-batch is heard in rounds, one stretch of every channel in each: first the events of all, then the
 stables, so that no replica is late only because another came first. An attach of a replica that is attached
-is a restart: it leaves and joins anew. No clock, no randomness: the same parcels give the same output.
+is a restart, if it has spoken: it leaves and joins anew. No clock, no randomness: the same parcels give the
+same output.
+
+All shards are at one frontier after a micro-batch, but for what `FinalOnly` holds back: rounds, channels and
+frontiers follow from what every shard is told, never from events, which others do not see.
+
+Where replicas send changes, a table of each turns them into elements. In a channel whose order is known they
+count in that order; of any other channel, all changes of a micro-batch count by commit time, then by place.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 import msgspec
@@ -16,11 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.parcel import Parcel, Voice
-from anabranch.engines.spark.refusal import Refusal, refusal
+from anabranch.engines.spark.parcel import Parcel, Voice, joined
+from anabranch.engines.spark.refusal import Refusal, change_text, refusal
+from anabranch.kernels.changes import Changes
+from anabranch.kernels.merge.state_bytes import from_bytes, to_bytes
 from anabranch.model.application import BROKEN, VALID, check_times
 from anabranch.model.batch import KINDS, Batch, Kind, concat
-from anabranch.model.elements import Attach
+from anabranch.model.elements import Attach, Control, Element
 from anabranch.model.time import BEGINNING
 from anabranch.model.validity import Quarantine, Rule, Violation
 
@@ -46,6 +55,15 @@ class Stretch:
         return self.voice.sequence + self.parcel.row[self.rows]
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one channel says in one round, from one place in its order to another."""
+
+    voice: Voice
+    last: int
+    stretches: list[Stretch]
+
+
 @dataclass(slots=True)
 class Heard:
     """What came of a micro-batch."""
@@ -58,16 +76,21 @@ class Heard:
 
 class _Saved(msgspec.Struct):
     frontiers: dict[str, dict[str, int]]
+    agreed: int
     fragment: str
+    tables: dict[str, int] = {}
+    """The bytes of the table of each replica; they come first."""
 
 
 class Shard:
-    """State: a merge, and how far every channel of every replica has come."""
+    """State: a merge, how far every channel of every replica has come, and the tables of changes, if any."""
 
     def __init__(self, fragment: Fragment, number: int = 0) -> None:
         self.fragment, self.number = fragment, number
         self.merger = fragment.merger(self._refuse)
         self.frontiers: dict[str, dict[str, int]] = {}
+        self.agreed = BEGINNING
+        self.tables: dict[str, Changes] = {}
         self._now = Heard()
         self._stretch: tuple[Stretch, NDArray[np.int64], int] | None = None
         for name in fragment.replicas:
@@ -75,21 +98,29 @@ class Shard:
 
     @property
     def frontier(self) -> int:
-        """The stable of the output."""
-        return self.merger.frontier
+        """The stable of the output, which is that of every shard."""
+        return min(self.merger.frontier, self.agreed)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state."""
+        return self.merger.status().bytes + sum(table.nbytes for table in self.tables.values())
 
     def hear(self, parcels: Sequence[Parcel]) -> Heard:
         """What comes of the parcels of one micro-batch, in whatever order they are given."""
         self._now = Heard()
-        channels = _stretches(parcels)
+        spoken = _stretches(parcels)
+        if self.fragment.key is not None:
+            spoken = {name: _at_one_instant(stretches) for name, stretches in spoken.items()}
+        channels = {name: list(_turns(stretches)) for name, stretches in spoken.items()}
         for name in sorted({replica for replica, _ in channels}):
             if name not in self.merger.tallies:
                 self._join(name, None)
         at_the_end: dict[tuple[str, str], int] = {}
-        for turn in zip_longest(*channels.values()):
-            for stretch in turn:
-                if stretch is not None:
-                    self._says(stretch, at_the_end)
+        for turns in zip_longest(*channels.values()):
+            for turn in turns:
+                if turn is not None:
+                    self._says(turn, at_the_end)
             self._promise()
         for (replica, channel), time in at_the_end.items():
             known = self.frontiers.get(replica, {})
@@ -100,20 +131,29 @@ class Shard:
         heard.output = list(_together(heard.output))
         return heard
 
-    def _says(self, stretch: Stretch, at_the_end: dict[tuple[str, str], int]) -> None:
+    def _says(self, turn: Turn, at_the_end: dict[tuple[str, str], int]) -> None:
         """Let a channel say what it says; stables of unordered channels wait until the end."""
-        kind = stretch.parcel.kind[stretch.rows]
-        counts = np.bincount(kind, minlength=len(KINDS)).tolist()
-        self._now.heard.update({name: count for name, count in zip(KINDS, counts, strict=True) if count})
-        if counts[Kind.ATTACH] or counts[Kind.DETACH]:
+        spoken = turn.voice.sequence - 1
+        for stretch in turn.stretches:
+            kind = stretch.parcel.kind[stretch.rows]
+            counts = np.bincount(kind, minlength=len(KINDS)).tolist()
+            self._now.heard.update({name: count for name, count in zip(KINDS, counts, strict=True) if count})
             begin = 0
             for cut in np.flatnonzero(kind >= Kind.ATTACH).tolist():
                 self._elements(stretch, stretch.rows[begin:cut], at_the_end)
+                place = int(stretch.sequences()[cut])
+                if place > spoken + 1:
+                    self._know(turn.voice)
                 self._control(stretch, stretch.rows[cut : cut + 1], at_the_end)
-                begin = cut + 1
+                begin, spoken = cut + 1, place
             self._elements(stretch, stretch.rows[begin:], at_the_end)
-        else:
-            self._elements(stretch, stretch.rows, at_the_end)
+        if turn.last > spoken:
+            self._know(turn.voice)
+
+    def _know(self, voice: Voice) -> None:
+        """A channel has spoken, to this shard or to another."""
+        if voice.replica in self.merger.inputs:
+            self.frontiers[voice.replica].setdefault(voice.channel, BEGINNING)
 
     def _elements(
         self, stretch: Stretch, rows: NDArray[np.int64], at_the_end: dict[tuple[str, str], int]
@@ -126,6 +166,8 @@ class Shard:
             return
         channels = self.frontiers[voice.replica]
         reached = channels.setdefault(voice.channel, BEGINNING)
+        if voice.replica in self.tables and not voice.ordered:
+            rows = rows[np.argsort(parcel.start[rows], kind="stable")]
         kind, start = parcel.kind[rows], parcel.start[rows]
         if not voice.ordered:
             stables = start[kind == Kind.STABLE]
@@ -143,10 +185,27 @@ class Shard:
         events = rows[(rules == VALID) & (kind != Kind.STABLE)]
         if not len(events):
             return
+        batch = parcel.batch(events, self.fragment.key or self.fragment.identity)
+        if voice.replica in self.tables:
+            batch, events = self._read(stretch, events, batch)
+            if not len(batch):
+                return
         tally = self.merger.tallies[voice.replica]
         self._stretch = stretch, events, tally.elements + tally.refused + 1
-        self._says_out(self.merger.push(voice.replica, parcel.batch(events, self.fragment.identity)))
+        self._says_out(self.merger.push(voice.replica, batch))
         self._stretch = None
+
+    def _read(
+        self, stretch: Stretch, rows: NDArray[np.int64], batch: Batch
+    ) -> tuple[Batch, NDArray[np.int64]]:
+        """The elements that changes stand for and the rows they come of; what does not fit is refused."""
+        replica = stretch.voice.replica
+        told = self.tables[replica].push(batch)
+        self.merger.tallies[replica].refused += len(told.refused)
+        for n, row in enumerate(told.refused.tolist()):
+            frontier = self.tables[replica].frontier
+            self._answer(told.rule(n), stretch, rows[row], batch, row, frontier, told.detail(n))
+        return told.elements, rows[told.origin]
 
     def _control(
         self, stretch: Stretch, row: NDArray[np.int64], at_the_end: dict[tuple[str, str], int]
@@ -157,6 +216,9 @@ class Shard:
         if not attached and not isinstance(element, Attach):
             self._refuse_all(Rule.DETACHED_INPUT, stretch, row)
             return
+        guarantee = self._guarantee(replica, element)
+        if attached and isinstance(element, Attach) and guarantee is None and not self.frontiers[replica]:
+            return  # it was waited for, and has come: others must not go on without it meanwhile
         if attached:
             for channel in [key for key in at_the_end if key[0] == replica]:
                 time = at_the_end.pop(channel)
@@ -165,14 +227,23 @@ class Shard:
             self._promise()
             self._says_out(self.merger.detach(replica))
             del self.frontiers[replica]
+            self.tables.pop(replica, None)
         if isinstance(element, Attach):
-            self._join(replica, None if element.guarantee == BEGINNING else element.guarantee)
+            self._join(replica, guarantee)
+
+    def _guarantee(self, replica: str, element: Element | Control) -> int | None:
+        """What an attach guarantees; nothing, if the replica is lossy."""
+        if not isinstance(element, Attach) or not self.fragment.is_complete(replica):
+            return None
+        return None if element.guarantee == BEGINNING else element.guarantee
 
     def _join(self, replica: str, guarantee: int | None) -> None:
         complete = self.fragment.is_complete(replica)
-        guarantee = guarantee if complete else None
         self._says_out(self.merger.attach(replica, guarantee, self.fragment.properties, complete=complete))
         self.frontiers[replica] = {}
+        table = self.fragment.changes()
+        if table is not None:
+            self.tables[replica] = table
 
     def _promise(self) -> None:
         """Let every replica say how far its channels have come, where that is further than before."""
@@ -182,7 +253,27 @@ class Shard:
                 continue
             reached = min(channels.values())
             if reached > one.said:
+                if replica in self.tables:
+                    self.tables[replica].push(Batch.stable(reached))
                 self._says_out(self.merger.push(replica, Batch.stable(reached, self.merger.schema)))
+        self._agree()
+
+    def _agree(self) -> None:
+        """Move the frontier to where the merge is in every shard.
+
+        In R0 to R2 an input joins when events have come that are as late as its guarantee. Another shard has
+        no such event, so what counts here is when the frontier has come so far.
+        """
+        if self.fragment.lossy:
+            self.agreed = self.merger.frontier
+            return
+        joining = True
+        while joining:
+            reached = self.agreed
+            for one in self.merger.inputs.values():
+                if self.merger.sides.guarantee[one.number] <= reached:
+                    self.agreed = max(self.agreed, self.fragment.policy.lagging(one.said))
+            joining = self.agreed > reached
 
     def _says_out(self, output: Batch) -> None:
         if not len(output):
@@ -195,13 +286,15 @@ class Shard:
 
     def _refuse(self, violation: Violation) -> None:
         """Hear from the merge what it leaves out."""
-        place = f"shard {self.number}"
+        told = refusal(violation, f"shard {self.number}")
         if self._stretch is not None:
             stretch, rows, first = self._stretch
             row = violation.position - first
             if 0 <= row < len(rows):
-                place = _place(stretch, rows[row])
-        self._now.refused.append(refusal(violation, place))
+                told = replace(told, place=_place(stretch, rows[row]))
+                if self.fragment.key is not None:
+                    told = replace(told, raw=change_text(stretch.parcel.batch(rows[row : row + 1]), 0))
+        self._now.refused.append(told)
 
     def _refuse_all(self, rule: Rule, stretch: Stretch, rows: NDArray[np.int64]) -> None:
         batch = stretch.parcel.batch(rows)
@@ -219,13 +312,26 @@ class Shard:
         for n, row in enumerate(invalid.tolist()):
             before = rows[:row][stretch.parcel.kind[rows[:row]] == Kind.STABLE]
             frontier = max(reached, int(stretch.parcel.start[before].max(initial=BEGINNING)))
-            self._answer(BROKEN[rules[row]], stretch, rows[row], batch, n, frontier)
+            rule = BROKEN[rules[row]]
+            if self.fragment.key is not None and rule is Rule.INSERT_BEHIND_STABLE:
+                rule = Rule.CHANGE_BEHIND_STABLE
+            self._answer(rule, stretch, rows[row], batch, n, frontier)
 
     def _answer(
-        self, rule: Rule, stretch: Stretch, row: int, batch: Batch, place: int, frontier: int
+        self,
+        rule: Rule,
+        stretch: Stretch,
+        row: int,
+        batch: Batch,
+        place: int,
+        frontier: int,
+        detail: str = "",
     ) -> None:
         sequence = int(stretch.voice.sequence + stretch.parcel.row[row])
-        violation = Violation(rule, sequence, batch.element(place), frontier, stretch.voice.replica)
+        said: Element | Control | str = batch.element(place)
+        if self.fragment.key is not None and batch.kind[place] == Kind.INSERT:
+            said = change_text(batch, place)
+        violation = Violation(rule, sequence, said, frontier, stretch.voice.replica, detail)
         answer = self.merger.on_invalid
         if isinstance(answer, Quarantine):
             self._now.refused.append(refusal(violation, _place(stretch, row)))
@@ -234,8 +340,10 @@ class Shard:
 
     def dump(self) -> bytes:
         """The state as bytes, from which `load` goes on as if nothing had happened."""
-        head = msgspec.json.encode(_Saved(self.frontiers, repr(self.fragment.case)))
-        return b"".join([MARK, len(head).to_bytes(4, "little"), head, self.merger.dump()])
+        tables = {name: to_bytes(*table.dump()) for name, table in self.tables.items()}
+        sizes = {name: len(data) for name, data in tables.items()}
+        head = msgspec.json.encode(_Saved(self.frontiers, self.agreed, repr(self.fragment.case), sizes))
+        return b"".join([MARK, len(head).to_bytes(4, "little"), head, *tables.values(), self.merger.dump()])
 
     @classmethod
     def load(cls, fragment: Fragment, number: int, data: bytes) -> "Shard":
@@ -250,39 +358,84 @@ class Shard:
         length = int.from_bytes(data[len(MARK) : begin], "little")
         saved = msgspec.json.decode(data[begin : begin + length], type=_Saved)
         shard = cls.__new__(cls)
-        shard.fragment, shard.number, shard.frontiers = fragment, number, saved.frontiers
-        shard._now, shard._stretch = Heard(), None
-        shard.merger = fragment.loaded(data[begin + length :], shard._refuse)
+        shard.fragment, shard.number = fragment, number
+        shard.frontiers, shard.agreed = saved.frontiers, saved.agreed
+        shard._now, shard._stretch, shard.tables = Heard(), None, {}
+        position = begin + length
+        for name, size in saved.tables.items():
+            shard.tables[name] = Changes.load(*from_bytes(data[position : position + size]))
+            position += size
+        shard.merger = fragment.loaded(data[position:], shard._refuse)
+        shard._check_keys()
         return shard
+
+    def _check_keys(self) -> None:
+        """Raise where the state is not one of changes by the key of the fragment."""
+        key = self.fragment.key
+        found = {tuple(self.tables[name].key) if name in self.tables else None for name in self.merger.inputs}
+        if found - {key}:
+            error = StateFormatError(
+                f"the state was written by a query that read {_reads(*found - {key})}, this one reads "
+                f"{_reads(key)}"
+            )
+            error.add_note("Go on as before, or begin a new checkpoint.")
+            raise error
 
 
 def _place(stretch: Stretch, row: int) -> str:
     voice = stretch.voice
-    where = f"{voice.replica}/{voice.channel}" if voice.channel else voice.replica
+    where = voice.replica if voice.channel in ("", voice.replica) else f"{voice.replica}/{voice.channel}"
     return f"{where} row {voice.sequence + int(stretch.parcel.row[row])}"
 
 
 def _stretches(parcels: Sequence[Parcel]) -> dict[tuple[str, str], list[Stretch]]:
-    """What every channel of every replica says, in order."""
+    """What every channel of every replica says, in order, those that say nothing to this shard included."""
     found: dict[tuple[str, str], list[Stretch]] = {}
     for parcel in parcels:
         bounds = np.searchsorted(parcel.voice, np.arange(len(parcel.voices) + 1))
         for n, voice in enumerate(parcel.voices):
             rows = np.arange(bounds[n], bounds[n + 1])
-            if len(rows):
-                found.setdefault((voice.replica, voice.channel), []).append(Stretch(voice, parcel, rows))
-    return {key: _in_order(found[key]) for key in sorted(found)}
+            found.setdefault((voice.replica, voice.channel), []).append(Stretch(voice, parcel, rows))
+    for stretches in found.values():
+        stretches.sort(key=lambda stretch: stretch.voice.sequence)
+    return {key: found[key] for key in sorted(found)}
+
+
+def _reads(key: tuple[str, ...] | None) -> str:
+    return "elements" if key is None else f"changes by the key {', '.join(key)}"
+
+
+def _at_one_instant(stretches: list[Stretch]) -> list[Stretch]:
+    """Stretches of one channel as one, where their order is not known."""
+    voice = stretches[0].voice
+    if voice.ordered or len(stretches) == 1:
+        return stretches
+    sequence = np.concatenate([stretch.sequences() for stretch in stretches])
+    voice = replace(voice, last=max(stretch.voice.last for stretch in stretches))
+    parcel = replace(
+        joined([stretch.parcel.take(stretch.rows) for stretch in stretches]),
+        voices=(voice,),
+        voice=np.zeros(len(sequence), np.int16),
+        row=sequence - voice.sequence,
+    )
+    return [Stretch(voice, parcel, np.arange(len(sequence)))]
+
+
+def _turns(stretches: list[Stretch]) -> Iterator[Turn]:
+    """What one channel says in each round; stretches whose ranges overlap are one turn."""
+    begin = 0
+    while begin < len(stretches):
+        last, end = stretches[begin].voice.last, begin + 1
+        while end < len(stretches) and stretches[end].voice.sequence <= last:
+            last = max(last, stretches[end].voice.last)
+            end += 1
+        yield Turn(stretches[begin].voice, last, _in_order(stretches[begin:end]))
+        begin = end
 
 
 def _in_order(stretches: list[Stretch]) -> list[Stretch]:
-    """Stretches of one channel by sequence; those that overlap are cut where another goes on."""
-    stretches.sort(key=lambda stretch: int(stretch.sequences()[0]))
-    last, overlap = -1, False
-    for stretch in stretches:
-        sequences = stretch.sequences()
-        overlap = overlap or int(sequences[0]) < last
-        last = max(last, int(sequences[-1]))
-    if not overlap:
+    """Stretches of one channel whose ranges overlap, cut where another goes on."""
+    if len(stretches) == 1:
         return stretches
     sequence = np.concatenate([stretch.sequences() for stretch in stretches])
     owner = np.repeat(np.arange(len(stretches)), [len(stretch.rows) for stretch in stretches])
@@ -292,6 +445,7 @@ def _in_order(stretches: list[Stretch]) -> list[Stretch]:
     return [
         Stretch(stretches[owner[part[0]]].voice, stretches[owner[part[0]]].parcel, row[part])
         for part in np.split(order, cuts)
+        if len(part)
     ]
 
 

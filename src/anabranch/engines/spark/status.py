@@ -91,8 +91,8 @@ def shard_status(shard: Shard, heard: Heard, before: int, refused: int, state_by
     return ShardStatus(
         shard.number,
         now.case,
-        now.frontier,
-        now.frontier > before,
+        shard.frontier,
+        shard.frontier > before,
         dict(heard.heard),
         said,
         refused,

@@ -33,8 +33,11 @@ class Unpacking:
 
     @property
     def nested(self) -> bool:
-        """The payload is one struct column, because one of its columns has the name of another column."""
-        return not set(self.payload.names).isdisjoint({*RESERVED, REFUSED})
+        """The payload is one struct column, because one of its columns has the name of another column.
+
+        To Spark, names that differ only in case are one.
+        """
+        return not {name.lower() for name in self.payload.names}.isdisjoint({*RESERVED, REFUSED})
 
     def schema(self) -> pa.Schema:
         """The columns of the rows."""

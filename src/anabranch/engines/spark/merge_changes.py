@@ -1,0 +1,97 @@
+"""Logical merge of the tables whose changes the rows of a streaming frame are."""
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from anabranch.engines.spark.door import Door
+from anabranch.engines.spark.fragment import REMEMBER
+from anabranch.engines.spark.layout import Layout, names_of
+from anabranch.engines.spark.merge import fragment_of, merged
+from anabranch.engines.spark.ops import spellings
+from anabranch.engines.spark.packing import ROWS
+from anabranch.engines.spark.span import span
+from anabranch.kernels.merge.merger import Generalise
+from anabranch.model.output_policy import OutputPolicy, Pace
+from anabranch.model.properties import Case, Fact, Properties
+from anabranch.model.validity import Policy
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def merge_changes(
+    rows: "DataFrame | Door",
+    *,
+    key: str | Iterable[str],
+    time: str,
+    op: str = "op",
+    ops: Mapping[str, str] | None = None,
+    replica: str | None = None,
+    channel: str | None = None,
+    sequence: str | None = None,
+    payload: str | Iterable[str] | None = None,
+    disorder: int | timedelta | str | None = None,
+    case: Case | str | None = None,
+    policy: OutputPolicy | None = None,
+    properties: Properties | Fact | str | Iterable[Fact | str] | None = None,
+    lossy: bool | Iterable[str] = False,
+    pace: Pace = Pace.SLOWEST,
+    replicas: Iterable[str] = (),
+    on_invalid: Policy | None = None,
+    on_broken: Policy | Generalise | None = None,
+    on_late: Policy | None = None,
+    remember: int = REMEMBER,
+    rows_per_parcel: int = ROWS,
+) -> "DataFrame":
+    """The changes of several replicas of a table as one stream of element rows.
+
+    ``key`` names the columns that name a row of the table, ``time`` the commit time, ``op`` what happened:
+    insert, update, delete or upsert in any of the usual spellings (`ops.py`), and more by ``ops``, such as
+    ``{"4": "update", "3": "ignore"}``. A row of the table, which is ``payload`` (default: all columns that
+    are nothing else, the key among them), is an event from the commit that brought it to the one that changed
+    or deleted it; of the row before a change only the key is needed.
+
+    Of one key, changes count in the order of ``sequence`` within their ``channel``; all of a key are in one
+    channel. Without a sequence, those of a micro-batch count by commit time, and at one time in the order in
+    which a task reads them. How far a replica has come is known from rows whose op is stable, or from
+    ``disorder``. A replica begins, and after an attach begins anew, with the rows of its table as inserts,
+    each at the time since when it has been there.
+
+    A change that does not fit what its replica said before (of a row that is not there, or is there already,
+    or behind the frontier) is refused with the reason, as are rows without key or time and unknown ops.
+    Out come the columns that `merge` gives. Where no key goes back in time, ``properties="keyed"`` is true.
+    A replica that loses a change shows the row before it with a wrong end, which ``lossy`` does not excuse.
+
+    Memory: the table of each replica, besides what `merge` holds.
+    """
+    by = names_of(key)
+    if not by:
+        error = ValueError("changes of a table name its rows by a key, and key is empty")
+        error.add_note("Name the columns of its primary key.")
+        raise error
+    layout = Layout(
+        time,
+        kind=op,
+        replica=replica,
+        channel=channel,
+        sequence=sequence,
+        payload=names_of(payload),
+        disorder=span(disorder, "disorder"),
+        key=by,
+        ops=spellings(ops),
+    )
+    fragment = fragment_of(
+        key=by,
+        case=case,
+        policy=policy,
+        properties=properties,
+        lossy=lossy,
+        pace=pace,
+        replicas=replicas,
+        on_invalid=on_invalid,
+        on_broken=on_broken,
+        on_late=on_late,
+        remember=remember,
+    )
+    return merged(rows, layout, fragment, rows_per_parcel)

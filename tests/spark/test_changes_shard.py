@@ -1,0 +1,453 @@
+"""Shards that hear changes of tables merge what the change-rows dialect reads from each replica."""
+
+from dataclasses import dataclass, field, replace
+from random import Random
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from anabranch import BEGINNING, FOREVER, Batch, Relation, Stable, difference, incompatibility
+from anabranch.engines.spark import parcel
+from anabranch.engines.spark.fragment import Fragment
+from anabranch.engines.spark.layout import Layout, Place
+from anabranch.engines.spark.ops import spellings
+from anabranch.engines.spark.packing import Packing
+from anabranch.engines.spark.shard import MARK, Shard, StateFormatError
+from anabranch.model.dialects import DialectError, change_rows
+from anabranch.model.dialects.change_rows import Change, Progress
+from anabranch.model.schema import SchemaError
+from anabranch.model.validity import InvalidElementError, Raise
+
+TASK_ROWS = 1 << 40
+SCHEMA = pa.schema(
+    [
+        ("op", pa.string()),
+        ("at", pa.int64()),
+        ("replica", pa.string()),
+        ("number", pa.int64()),
+        ("site", pa.string()),
+        ("id", pa.int64()),
+        ("v", pa.string()),
+    ]
+)
+LAYOUT = Layout(
+    "at", kind="op", replica="replica", payload=("site", "id", "v"), key=("site", "id"), ops=spellings()
+)
+UNORDERED = LAYOUT
+ORDERED = replace(LAYOUT, sequence="number")
+FRAGMENT = Fragment(key=("site", "id"))
+
+
+@dataclass(frozen=True)
+class Said:
+    """A row of a change, or of progress."""
+
+    replica: str
+    op: str
+    at: int | None
+    site: str | None = None
+    id: int | None = None
+    v: str | None = None
+    number: int = 0
+
+    def image(self) -> dict:
+        return {"site": self.site, "id": self.id} | ({} if self.v is None else {"v": self.v})
+
+    def item(self) -> Change | Progress:
+        match self.op:
+            case "stable":
+                return Progress(FOREVER if self.at is None else self.at)
+            case "delete":
+                return Change("delete", self.at, before=self.image())
+            case _:
+                return Change(self.op, self.at, after=self.image())
+
+
+@dataclass
+class Table:
+    """What the dialect reads from the changes of one replica, read anew for each; the others do not fit."""
+
+    items: list = field(default_factory=list)
+    elements: list = field(default_factory=list)
+    refused: list = field(default_factory=list)
+
+    def hear(self, said: Said) -> None:
+        try:
+            items = [*self.items, said.item()]
+            self.elements = list(change_rows.read(items, key=("site", "id"), ordered=False))
+            self.items = items
+        except DialectError:
+            self.refused.append(said)
+
+    def refuses(self, said: Said) -> bool:
+        trial = Table(self.items)
+        trial.hear(said)
+        return bool(trial.refused)
+
+    def relation(self) -> Relation:
+        relation = Relation()
+        relation.apply(Batch.of(self.elements))
+        return relation
+
+
+class Query:
+    """State: the shards of a query, and what has come out of them."""
+
+    def __init__(self, layout: Layout, fragment: Fragment = FRAGMENT, shards: int = 1, rows: int = 5) -> None:
+        names = [name for name in SCHEMA.names if name not in layout.roles().values()]
+        layout.check(SCHEMA)
+        assert set(layout.key) <= set(names)
+        self.packing = Packing(layout, shards, rows, ordered=layout.sequence is not None)
+        self.shards = [Shard(fragment, number) for number in range(shards)]
+        self.output, self.refused = Relation(), []
+
+    def hear(self, *tasks: list[Said]) -> None:
+        """One micro-batch of what each task reads."""
+        parcels = [[] for _ in self.shards]
+        for task, rows in enumerate(tasks):
+            batch = pa.RecordBatch.from_pylist([vars(said) for said in rows], SCHEMA)
+            read = self.packing.layout.read(batch, Place(f"task {task}", 0, task * TASK_ROWS))
+            self.refused += read.refused
+            for number, part in self.packing.parcels([read]):
+                parcels[number].append(parcel.from_bytes(parcel.to_bytes(part)))
+        for shard, mine in zip(self.shards, parcels, strict=True):
+            heard = shard.hear(mine)
+            for batch in heard.output:
+                self.output.apply(batch)
+            self.refused += heard.refused
+        frontiers = {shard.frontier for shard in self.shards}
+        assert len(frontiers) == 1
+        self.output.apply(Stable(frontiers.pop()))
+
+    def store(self) -> None:
+        """Go on in another process."""
+        self.shards = [Shard.load(shard.fragment, shard.number, shard.dump()) for shard in self.shards]
+
+
+def shown(query: Query) -> list[tuple[str, int, int]]:
+    return sorted((event.payload["v"], event.start, event.end) for event in query.output.events())
+
+
+def history(random: Random, length: int, *, step: int) -> list[Said]:
+    """Changes of one table in the order of their commits, which for one key are so far apart."""
+    there, log, now, last = set(), [], 0, {}
+    for _ in range(length):
+        now += random.choice((0, 0, 1, 3))
+        key = random.choice("xy"), random.randrange(3)
+        at = max(now, last.get(key, -9) + step)
+        op = random.choice(("update", "update", "delete")) if key in there else "insert"
+        there = there - {key} if op == "delete" else there | {key}
+        log.append(Said("", op, at, *key, None if op == "delete" else random.choice("abc")))
+        last[key] = at
+    return sorted(log, key=lambda said: said.at)
+
+
+def copy_of(log: list[Said], name: str, random: Random, *, noise: float) -> list[Said]:
+    """What a replica says: each key's changes in order, keys in disorder, progress, and what does not fit."""
+    keys = {(said.site, said.id) for said in log}
+    left = {key: [said for said in log if (said.site, said.id) == key] for key in sorted(keys)}
+    said, table = [], Table()
+    while any(left.values()):
+        oldest = min(rows[0].at for rows in left.values() if rows)
+        ready = [key for key, rows in left.items() if rows and rows[0].at < oldest + random.choice((1, 4, 9))]
+        now = [replace(left[random.choice(ready or [key for key in left if left[key]])].pop(0), replica=name)]
+        if random.random() < 0.2:
+            time = min((rows[0].at for rows in left.values() if rows), default=oldest)
+            now.append(Said(name, "stable", min(time, oldest)))
+        for one in now:
+            table.hear(one)
+        if random.random() < noise:
+            op, at = random.choice(("insert", "update", "delete")), random.choice((now[0].at, oldest - 9))
+            odd = Said(name, op, at, random.choice("xyz"), random.randrange(3), "odd")
+            now += [odd] if table.refuses(odd) else []
+        said += now
+    said.append(Said(name, "stable", None))
+    return [replace(one, number=n) for n, one in enumerate(said)]
+
+
+def cut(random: Random, rows: list, most: int = 6) -> list[list]:
+    bounds = sorted(random.randrange(len(rows) + 1) for _ in range(random.randrange(most)))
+    return [rows[a:b] for a, b in zip([0, *bounds], [*bounds, len(rows)], strict=True)]
+
+
+def dealt(random: Random, rows: list[Said]) -> list[list[Said]]:
+    """Rows on tasks, in any order."""
+    tasks = [[] for _ in range(random.choice((1, 2, 3)))]
+    for row in random.sample(rows, len(rows)):
+        random.choice(tasks).append(row)
+    return tasks
+
+
+def micro_batches(random: Random, copies: list[list[Said]]) -> list[list[Said]]:
+    parts = [cut(random, copy) for copy in copies]
+    batches = [[] for _ in range(max(map(len, parts)))]
+    for part in parts:
+        for n, rows in enumerate(part):
+            batches[n if len(part) == len(batches) else min(n + random.randrange(2), len(batches) - 1)] += (
+                rows
+            )
+    return batches
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_replicas_in_their_order_are_merged_as_the_dialect_reads_them(seed):
+    random = Random(seed)
+    log = history(random, random.choice((5, 20, 40)), step=0)
+    copies = [copy_of(log, name, random, noise=0.2) for name in "ab"[: random.choice((1, 2, 2))]]
+    query = Query(ORDERED, shards=random.choice((1, 2, 3)), rows=random.choice((1, 4, 1000)))
+    tables = {copy[0].replica: Table() for copy in copies}
+    for batch in micro_batches(random, copies):
+        query.hear(*dealt(random, batch))
+        for said in sorted(batch, key=lambda said: said.number):
+            tables[said.replica].hear(said)
+        assert incompatibility(query.output, {n: t.relation() for n, t in tables.items()}) is None
+        if random.random() < 0.4:
+            query.store()
+    meant = Table()
+    for said in [*log, Said("", "stable", None)]:
+        meant.hear(said)
+    assert query.output.frontier == FOREVER
+    assert difference(query.output, meant.relation()) is None
+    expected = [f"{s.replica} row {s.number}" for table in tables.values() for s in table.refused]
+    assert sorted(one.place for one in query.refused) == sorted(expected)
+    assert all(table.live == 0 for shard in query.shards for table in shard.tables.values())
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_without_a_sequence_changes_of_a_micro_batch_count_by_commit_time_and_then_by_place(seed):
+    random = Random(seed)
+    log = [replace(said, replica="a") for said in history(random, 30, step=random.choice((0, 1)))]
+    query = Query(UNORDERED, shards=random.choice((1, 2)), rows=random.choice((1, 3, 1000)))
+    table = Table()
+    for batch in cut(random, log):
+        tasks = dealt(random, batch)
+        reached = min((said.at for said in log), default=0) - random.randrange(3)
+        tasks[0].insert(random.randrange(len(tasks[0]) + 1), Said("a", "stable", reached))
+        query.hear(*tasks)
+        in_time = sorted((said for task in tasks for said in task), key=lambda s: (s.op == "stable", s.at))
+        for said in in_time:
+            table.hear(said)
+        if random.random() < 0.4:
+            query.store()
+        assert incompatibility(query.output, {"a": table.relation()}) is None
+    query.hear([Said("a", "stable", None)])
+    table.hear(Said("a", "stable", None))
+    assert difference(query.output, table.relation()) is None
+    assert len(query.refused) == len(table.refused)
+
+
+def test_a_replica_that_is_attached_again_begins_its_table_anew():
+    query = Query(ORDERED)
+    a = [Said("a", "insert", 1, "x", 1, "a"), Said("a", "update", 4, "x", 1, "b"), Said("a", "stable", 5)]
+    query.hear([replace(said, number=n) for n, said in enumerate(a)])
+    again = [
+        Said("a", "attach", 5),
+        Said("a", "insert", 4, "x", 1, "b"),
+        Said("a", "delete", 8, "x", 1),
+        Said("a", "stable", 9),
+    ]
+    query.hear([replace(said, number=n) for n, said in enumerate(again, 3)])
+    assert query.refused == []
+    assert shown(query) == [("a", 1, 4), ("b", 4, 8)]
+
+
+def test_a_replica_that_has_left_holds_no_table_and_is_refused_until_it_is_back():
+    query = Query(ORDERED)
+    rows = [
+        Said("a", "insert", 1, "x", 1, "a"),
+        Said("a", "detach", None),
+        Said("a", "delete", 3, "x", 1),
+    ]
+    query.hear([replace(said, number=n) for n, said in enumerate(rows)])
+    assert query.shards[0].tables == {}
+    assert [(one.rule, one.raw) for one in query.refused] == [
+        ("detached-input", '{"op":"delete","time":3,"before":{"site":"x","id":1}}')
+    ]
+    query.store()
+    query.hear([Said("a", "attach", None, number=3), Said("a", "insert", 1, "x", 1, "a", number=4)])
+    assert len(query.refused) == 1
+
+
+@pytest.mark.parametrize(
+    ("op", "meaning"),
+    [
+        *((word, "insert") for word in ("insert", "I", "c", "CREATE", "r", "read", "+I")),
+        *((word, "update") for word in ("Update", "u", "+U", "update_postimage")),
+        *((word, "delete") for word in ("DELETE", "d", "-D")),
+        ("Upsert", "update"),
+    ],
+)
+def test_an_op_may_be_spelled_in_the_usual_ways(op, meaning):
+    query = Query(UNORDERED)
+    if meaning != "insert":
+        query.hear([Said("a", "insert", 1, "x", 1, "a")])
+    query.hear([Said("a", op, 5, "x", 1, "b"), Said("a", "PROGRESS", 9)])
+    assert query.refused == []
+    expected = {
+        "insert": [("b", 5, FOREVER)],
+        "update": [("a", 1, 5), ("b", 5, FOREVER)],
+        "delete": [("a", 1, 5)],
+    }
+    assert shown(query) == expected[meaning]
+
+
+@pytest.mark.parametrize("op", ["-U", "update_preimage", "ignore"])
+def test_the_image_before_an_update_is_passed_over(op):
+    query = Query(UNORDERED)
+    query.hear([Said("a", "insert", 1, "x", 1, "a"), Said("a", op, None, None, None), Said("a", "stable", 9)])
+    assert query.refused == []
+    assert len(query.output) == 1
+
+
+def test_more_words_may_be_known():
+    ops = spellings({"1": "Delete", " 2 ": "insert", "U": "upsert"})
+    query = Query(replace(UNORDERED, ops=ops))
+    query.hear([Said("a", "2", 1, "x", 1, "a"), Said("a", "u", 3, "x", 2, "b"), Said("a", "1", 5, "x", 1)])
+    assert query.refused == []
+    with pytest.raises(ValueError, match="'truncate' is not known") as caught:
+        spellings({"t": "truncate"})
+    assert "insert, update, delete, upsert" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize(
+    ("bad", "rule", "reason"),
+    [
+        (Said("a", "truncate", 7, "x", 1), "malformed", "'truncate' is not known to be any"),
+        (Said("a", None, 7, "x", 1), "malformed", "None is not known to be any"),
+        (
+            Said("a", "insert", None, "x", 2, "b"),
+            "malformed",
+            "a change has a commit time, column 'at' is null",
+        ),
+        (Said("a", "insert", FOREVER, "x", 2, "b"), "malformed", "before the end of time"),
+        (Said("a", "delete", 7, "x", None), "malformed", "names its row, key column 'id' is null"),
+        (Said(None, "delete", 7, "x", 1), "malformed", "column 'replica' is null"),
+        (Said("a", "delete", 7, "x", 2), "no-such-row", "no row of its key is there"),
+        (Said("a", "update", 7, "y", 1, "b"), "no-such-row", "no row of its key is there"),
+        (Said("a", "update", 5, "x", 1, "b"), "no-such-row", "has been there since 6"),
+        (Said("a", "insert", 7, "x", 1, "b"), "row-is-there", "has been there since 6"),
+        (Said("a", "insert", 4, "x", 2, "b"), "change-behind-stable", "the last stable is 5"),
+    ],
+)
+@pytest.mark.parametrize("layout", [ORDERED, UNORDERED])
+def test_a_change_that_does_not_fit_is_refused_with_reason_place_and_row_and_the_others_are_used(
+    layout, bad, rule, reason
+):
+    query = Query(layout, shards=2)
+    query.hear([Said("a", "insert", 6, "x", 1, "a", number=1), Said("a", "stable", 5, number=2)])
+    query.hear([replace(bad, number=3), Said("a", "delete", 9, "x", 1, number=4)])
+    [refused] = query.refused
+    assert (refused.rule, refused.replica) == (rule, bad.replica or refused.replica)
+    assert reason in refused.reason
+    assert refused.place.endswith("row 0" if layout is UNORDERED or rule == "malformed" else "row 3")
+    assert (bad.op or "null") in refused.raw
+    query.hear([Said("a", "stable", 10, number=5)])
+    assert [(event.start, event.end) for event in query.output.events()] == [(6, 9)]
+
+
+def test_a_change_behind_the_frontier_of_another_channel_of_its_replica_is_refused():
+    layout = replace(ORDERED, channel="site", payload=("id", "v"), key=("id",))
+    query = Query(layout, Fragment(key=("id",)))
+    query.hear([Said("a", "insert", 1, "x", 1, "a"), Said("a", "stable", 9, "x", number=1)])
+    query.hear([Said("a", "insert", 5, "y", 2, "b"), Said("a", "insert", 12, "y", 2, "c", number=1)])
+    [refused] = query.refused
+    assert (refused.rule, refused.place) == ("change-behind-stable", "a/y row 0")
+    assert "the last stable is 9" in refused.reason
+    assert sorted(event.start for event in query.output.events()) == [1, 12]
+
+
+def test_what_the_merge_leaves_out_names_the_change_it_comes_of():
+    query = Query(ORDERED, replace(FRAGMENT, lossy=True, replicas=("a", "b")))
+    rows = [Said("a", "insert", 1, "x", 1, "a"), Said("a", "stable", 9, number=1), Said("b", "stable", 1)]
+    query.hear([*rows, Said("b", "detach", None, number=1)])
+    query.hear([Said("b", "attach", None, number=2), Said("b", "upsert", 2, "x", 7, "b", number=3)])
+    [refused] = query.refused
+    assert (refused.rule, refused.place) == ("late", "b row 3")
+    assert refused.raw == '{"op":"upsert","time":2,"after":{"site":"x","id":7,"v":"b"}}'
+
+
+def test_a_policy_that_raises_stops_at_a_change_that_does_not_fit():
+    query = Query(ORDERED, replace(FRAGMENT, on_invalid=Raise()))
+    with pytest.raises(InvalidElementError, match="element 3 of input 'a' breaks no-such-row"):
+        query.hear([Said("a", "delete", 7, "x", 2, number=3)])
+
+
+def test_rows_of_one_key_with_different_payloads_stay_apart_and_equal_ones_travel_once():
+    rows = [Said(name, "upsert", 3 * n, "x", 1, v) for name in "ab" for n, v in enumerate("pqp")]
+    batch = pa.RecordBatch.from_pylist([vars(said) for said in rows], SCHEMA)
+    read = UNORDERED.read(batch, Place("task 0"))
+    [(_, packed)] = Packing(replace(UNORDERED, payload=LAYOUT.payload), 1).parcels([read])
+    assert packed.payload.column("v").to_pylist() == ["p", "q"]
+    assert packed.place.tolist() == [0, 1, 0, 0, 1, 0]
+    low = packed.identities[:, 0].tolist()
+    assert low[0] == low[1]
+
+
+def test_all_changes_of_a_key_go_to_one_shard():
+    rows = [Said("a", "upsert", n, "x", n % 50, str(n)) for n in range(500)]
+    batch = pa.RecordBatch.from_pylist([vars(said) for said in rows], SCHEMA)
+    layout = replace(UNORDERED, payload=LAYOUT.payload)
+    parts = dict(Packing(layout, 4).parcels([layout.read(batch, Place("task 0"))]))
+    keys = [set(part.batch(slice(None)).payload.column("id").to_pylist()) for part in parts.values()]
+    assert len(parts) == 4
+    assert sum(map(len, keys)) == 50
+
+
+def test_how_rows_are_packed_survives_a_trip_as_text():
+    packing = Packing(ORDERED, 2, ordered=True)
+    assert msgspec.json.decode(msgspec.json.encode(packing), type=Packing) == packing
+
+
+def test_progress_may_come_from_a_bound_on_disorder():
+    query = Query(replace(UNORDERED, disorder=2), shards=2)
+    query.hear([Said("a", "insert", 10, "x", 1, "a"), Said("a", "insert", 4, "x", 2, "b")])
+    assert query.output.frontier == 8
+    query.hear([Said("a", "update", 8, "x", 2, "c"), Said("a", "update", 7, "x", 2, "d")])
+    assert [one.rule for one in query.refused] == ["change-behind-stable"]
+
+
+@pytest.mark.parametrize(
+    ("written", "loaded", "says"),
+    [
+        (FRAGMENT, Fragment(), "changes by the key site, id, this one reads elements"),
+        (Fragment(), FRAGMENT, "read elements, this one reads changes by the key site, id"),
+        (FRAGMENT, Fragment(key=("id",)), "this one reads changes by the key id"),
+    ],
+)
+def test_the_state_of_a_query_that_read_otherwise_is_not_taken(written, loaded, says):
+    shard = Shard(replace(written, replicas=("a",)))
+    with pytest.raises(StateFormatError, match=says):
+        Shard.load(loaded, 0, shard.dump())
+
+
+def test_a_state_that_says_nothing_of_tables_is_read():
+    data = Shard(Fragment(replicas=("a",))).dump()
+    begin = len(MARK) + 4
+    length = int.from_bytes(data[len(MARK) : begin], "little")
+    head = msgspec.json.decode(data[begin : begin + length])
+    assert head.pop("tables") == {}
+    head = msgspec.json.encode(head)
+    older = MARK + len(head).to_bytes(4, "little") + head + data[begin + length :]
+    shard = Shard.load(Fragment(), 0, older)
+    assert (list(shard.merger.inputs), shard.frontier) == (["a"], BEGINNING)
+
+
+def test_the_bytes_of_a_shard_count_its_tables():
+    query = Query(UNORDERED)
+    before = query.shards[0].nbytes
+    query.hear([Said("a", "insert", 1, "x", n, "v" * 100) for n in range(3_000)])
+    grown = query.shards[0].nbytes - before
+    assert grown > query.shards[0].tables["a"].nbytes > 3_000 * 100
+    query.store()
+    assert query.shards[0].tables["a"].live == 3_000
+
+
+def test_the_key_is_part_of_the_payload():
+    layout = replace(LAYOUT, payload=("id", "v"))
+    with pytest.raises(SchemaError, match="the key of a row is part of it, and column 'site' is no payload"):
+        layout.check(SCHEMA)
+    with pytest.raises(SchemaError, match="op is column 'what', and there is none"):
+        replace(LAYOUT, kind="what").check(SCHEMA)
+    with pytest.raises(SchemaError, match="key is column 'k', and there is none"):
+        replace(LAYOUT, key=("k",)).check(SCHEMA)

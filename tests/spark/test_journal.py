@@ -1,0 +1,307 @@
+"""The state of a shard in Spark's state store: what is written, when, and what is read again."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql.streaming import TwsTester
+from spark import driving
+from spark.driving import Query, Said, parcels
+
+from anabranch import FOREVER, Adjust, Case, Insert, Raise, Stable
+from anabranch.engines.spark import journal
+from anabranch.engines.spark.failure import WorkerError, failure
+from anabranch.engines.spark.fragment import Fragment
+from anabranch.engines.spark.journal import Head, Journal, forget_all
+from anabranch.engines.spark.packing import Packing, split
+from anabranch.engines.spark.parcel import Parcel, Voice, to_bytes
+from anabranch.engines.spark.processor import ShardProcessor
+from anabranch.engines.spark.shard import Shard, StateFormatError
+from anabranch.model.batch import Batch
+from anabranch.model.validity import InvalidElementError
+
+FRAGMENT = Fragment(Case.R3)
+
+
+@dataclass
+class Counted:
+    """A state variable of Spark's whose calls and bytes are counted."""
+
+    variable: Any
+    read: list[int] = field(default_factory=list)
+    written: list[int] = field(default_factory=list)
+    removed: int = 0
+
+    def get(self):
+        return self._found(self.variable.get())
+
+    def getValue(self, key):  # noqa: N802
+        return self._found(self.variable.getValue(key))
+
+    def _found(self, value):
+        self.read.append(0 if value is None else len(value[0]))
+        return value
+
+    def update(self, value):
+        self.written.append(len(value[0]))
+        self.variable.update(value)
+
+    def updateValue(self, key, value):  # noqa: N802
+        self.written.append(len(value[0]))
+        self.variable.updateValue(key, value)
+
+    def removeKey(self, key):  # noqa: N802
+        self.removed += 1
+        self.variable.removeKey(key)
+
+    def clear(self):
+        self.read.clear()
+        self.written.clear()
+        self.removed = 0
+
+
+class Store:
+    """The state variables of one shard, counted."""
+
+    def __init__(self, fragment: Fragment = FRAGMENT) -> None:
+        self.fragment = fragment
+        handle = TwsTester(ShardProcessor(fragment, (0,))).handle
+        handle.setGroupingKey(0)
+        self.head = Counted(handle.getValueState("head", "body binary"))
+        self.snapshot = Counted(handle.getMapState("snapshot", "chunk int", "body binary"))
+        self.heard = Counted(handle.getMapState("heard", "chunk int", "body binary"))
+        self.variables = self.head, self.snapshot, self.heard
+        forget_all()
+
+    def step(self, *bodies: bytes, name: str = "here") -> int:
+        """Hear a micro-batch as a worker does; the bytes that the state has then."""
+        for variable in self.variables:
+            variable.clear()
+        kept = Journal(self.fragment, 1, *self.variables)
+        head, shard = kept.recall(name, 0)
+        shard.hear([journal.from_bytes(body) for body in bodies])
+        return kept.record(name, head, shard, list(bodies))
+
+    def recalled(self) -> Shard:
+        """The shard as a new worker knows it."""
+        forget_all()
+        return Journal(self.fragment, 1, *self.variables).recall("here", 0)[1]
+
+    def known(self) -> Head:
+        return msgspec.msgpack.decode(self.head.variable.get()[0], type=Head)
+
+    @property
+    def written(self) -> int:
+        return sum(sum(variable.written) for variable in self.variables)
+
+
+def events(count: int, first: int = 0, start: int = 0) -> bytes:
+    """A parcel of so many open events."""
+    nothing = np.zeros(count, np.int64)
+    payload = pa.RecordBatch.from_pydict({"id": np.arange(first, first + count)})
+    batch = Batch(nothing.astype(np.int8), nothing + start, nothing + FOREVER, nothing, payload)
+    ((_, part),) = split(Parcel.of(Voice("a", "", first), batch), None, 1)
+    return to_bytes(part)
+
+
+def test_a_large_state_is_written_once_and_small_changes_cost_what_they_are():
+    """A million live events; a state that is rewritten would cost tens of megabytes at every step."""
+    store = Store()
+    store.step(events(1_000_000))
+    whole = store.written
+    assert store.recalled().merger.status().live == 1_000_000
+    assert whole > 5_000_000
+    change = len(events(1_000, 1_000_000))
+    for step in range(10):
+        size = store.step(events(1_000, 1_000_000 + 1_000 * step))
+        assert store.written < change + 2_000
+        assert store.snapshot.written == []
+        assert size < whole + (step + 1) * (change + 100)
+
+
+def test_a_step_of_a_worker_that_has_the_shard_reads_the_head_alone():
+    store = Store()
+    store.step(events(100))
+    for first in (100, 200, 300):
+        store.step(events(100, first))
+        assert len(store.head.read) == len(store.head.written) == len(store.heard.written) == 1
+        assert store.snapshot.read == store.heard.read == []
+
+
+def test_a_snapshot_is_written_when_more_has_been_heard_than_it_holds(monkeypatch):
+    monkeypatch.setattr(journal, "LEAST", 0)
+    store = Store()
+    store.step(events(1_000))
+    snapshots, size = [], store.known().snapshot.bytes
+    for step in range(1, 20):
+        store.step(events(100, 1_000 * step))
+        snapshots += [step] if store.snapshot.written else []
+        heard = sum(one.bytes for one in store.known().steps)
+        assert heard < 3 * max(size, store.known().snapshot.bytes)
+    assert snapshots
+    assert len(snapshots) < 10
+    assert store.recalled().merger.status().live == 1_000 + 19 * 100
+
+
+def test_what_was_heard_before_a_snapshot_is_removed(monkeypatch):
+    monkeypatch.setattr(journal, "STEPS", 3)
+    store = Store()
+    for first in range(0, 500, 100):
+        store.step(events(100, first))
+    assert store.heard.removed == 3
+    assert dict(store.heard.variable.iterator()) == {}
+    assert store.known().steps == []
+
+
+def test_a_snapshot_that_is_smaller_than_the_last_leaves_nothing_of_it(monkeypatch):
+    monkeypatch.setattr(journal, "STEPS", 0)
+    monkeypatch.setattr(journal, "CHUNK", 1_000)
+    store = Store(Fragment(Case.R3, remember=0))
+    store.step(events(2_000))
+    many = len(list(store.snapshot.variable.keys()))
+    stable = Parcel.of(Voice("a", "", 10_000), Batch.of([Stable(FOREVER)]))
+    store.step(to_bytes(stable))
+    few = len(list(store.snapshot.variable.keys()))
+    assert few < many
+    assert few == store.known().snapshot.chunks
+    assert store.recalled().frontier == FOREVER
+
+
+@pytest.mark.parametrize("chunk", [1, 100, 1_000_000])
+def test_values_are_cut_into_chunks_and_put_together(chunk, monkeypatch):
+    monkeypatch.setattr(journal, "CHUNK", chunk)
+    store = Store()
+    store.step(events(10))
+    store.step(events(10, 10), events(10, 20), events(10, 30))
+    longest = max(len(events(10, first)) for first in (10, 20, 30))
+    assert all(size <= max(chunk, longest) + 8 + longest for size in store.heard.written)
+    assert len(store.heard.written) == (3 if chunk < longest else 1)
+    assert store.recalled().merger.status().live == 40
+
+
+def test_a_process_holds_a_few_shards_and_forgets_the_one_used_longest_ago():
+    stores = [Store() for _ in range(journal.HELD + 3)]
+    forget_all()
+    for number, store in enumerate(stores):
+        store.step(events(10), name=f"shard {number}")
+    assert list(journal._held) == [f"shard {n}" for n in range(3, journal.HELD + 3)]
+    stores[0].step(events(10, 10), name="shard 0")
+    assert stores[0].snapshot.read
+    assert len(journal._held) == journal.HELD
+
+
+class TestWorkers:
+    """What a worker holds counts only if Spark's state says the same."""
+
+    def test_a_shard_of_another_attempt_is_not_used(self):
+        """The first attempt was not committed: its stamp is not in the state."""
+        store = Store()
+        store.step(events(10))
+        head, heard = store.head.variable.get(), dict(store.heard.variable.iterator())
+        store.step(events(10, 10))
+        store.head.variable.update(head)
+        store.heard.variable.state[0] = heard
+        store.step(events(10, 20))
+        assert store.snapshot.read
+        assert store.recalled().merger.status().live == 20
+
+    def test_a_worker_that_is_behind_hears_only_what_it_missed(self):
+        store = Store()
+        store.step(events(10))
+        store.step(events(10, 10))
+        held = journal._held["here"]
+        old = journal.Held(held.stamp, Shard.load(FRAGMENT, 0, held.shard.dump()))
+        store.step(events(10, 20))
+        store.step(events(10, 30))
+        journal._held["here"] = old
+        store.step(events(10, 40))
+        assert store.snapshot.read == []
+        assert len(store.heard.read) == 2
+        assert store.recalled().merger.status().live == 50
+
+    def test_a_micro_batch_that_fails_changes_nothing(self):
+        """Spark tries again, perhaps in the same worker, with what it kept."""
+        fragment = Fragment(Case.R3, on_invalid=Raise())
+        query, calm = Query(fragment), Query(fragment)
+        packing = Packing(driving.ORDERED, 1, ordered=True)
+
+        def rows(*said):
+            return list(parcels([said], packing, query.ids))
+
+        start = rows(Said("a", Insert({"value": "v"}, 1, 9), sequence=0), Said("a", Stable(2), sequence=1))
+        bad = rows(
+            Said("a", Insert({"value": "w"}, 3, 9), sequence=2),
+            Said("a", Insert({"value": "x"}, 1, 9), sequence=3),
+        )
+        good = rows(Said("a", Adjust({"value": "v"}, 1, 9, 5), sequence=2), Said("a", Stable(6), sequence=3))
+        query.hear(start)
+        kept = query.kept()
+        with pytest.raises(WorkerError) as error:
+            query.hear(bad)
+        assert isinstance(failure(error.value), InvalidElementError)
+        assert query.kept() == kept
+        after = query.hear(good)
+        calm.hear(start)
+        assert after[0].told() == calm.hear(good)[0].told()
+
+
+class TestDamage:
+    """What is not as it was written is refused by name."""
+
+    @pytest.fixture
+    def store(self):
+        store = Store()
+        store.step(events(100))
+        store.step(events(100, 100))
+        return store
+
+    def test_state_of_another_version(self, store):
+        head = msgspec.msgpack.decode(store.head.variable.get()[0])
+        store.head.variable.update((msgspec.msgpack.encode(head | {"version": 9, "new": 1}),))
+        with pytest.raises(StateFormatError, match="has version 9, this is 1") as error:
+            store.step(events(1))
+        assert "new checkpoint" in error.value.__notes__[0]
+
+    @pytest.mark.parametrize(
+        "data", [b"", b"nonsense", msgspec.msgpack.encode([1]), msgspec.msgpack.encode({"version": 1})]
+    )
+    def test_a_head_that_is_none(self, store, data):
+        store.head.variable.update((data,))
+        with pytest.raises(StateFormatError, match="is a record, this is none"):
+            store.step(events(1))
+
+    def test_state_of_another_number_of_shards(self, store):
+        with pytest.raises(StateFormatError, match="written with 1 shards, and the query has 3") as error:
+            Journal(FRAGMENT, 3, *store.variables).recall("here", 0)
+        assert "shards=1" in error.value.__notes__[0]
+
+    @pytest.mark.parametrize("place", [0, 20, 60, -1])
+    def test_a_byte_that_changed(self, store, place):
+        """Wherever it is: in the mark, the channels, the events."""
+        for variable in (store.snapshot.variable, store.heard.variable):
+            (data,) = whole = variable.getValue((0,))
+            damaged = bytearray(data)
+            damaged[place] ^= 1
+            variable.updateValue((0,), (bytes(damaged),))
+            with pytest.raises(StateFormatError, match="CRC-32"):
+                store.recalled()
+            variable.updateValue((0,), whole)
+        assert store.recalled().merger.status().live == 200
+
+    def test_a_chunk_that_is_missing(self, store):
+        store.snapshot.variable.removeKey((0,))
+        with pytest.raises(StateFormatError, match="and 0 with") as error:
+            store.recalled()
+        assert "damaged" in error.value.__notes__[0]
+
+    def test_state_of_something_else(self, store):
+        head = store.known()
+        data = b"not a shard"
+        head.snapshot.check = journal.crc32(data)
+        store.snapshot.variable.updateValue((0,), (data,))
+        store.head.variable.update((msgspec.msgpack.encode(head),))
+        with pytest.raises(StateFormatError, match="the state of a shard begins with"):
+            store.recalled()

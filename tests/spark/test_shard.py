@@ -1,0 +1,285 @@
+"""One shard: what it hears in which order, what it leaves out and says so, and its state as bytes.
+
+The files in ``golden`` were written by ``python tests/spark/test_shard.py``, which is run again when the
+format changes on purpose.
+"""
+
+from pathlib import Path
+
+import pytest
+from spark.driving import ORDERED, UNORDERED, Said, record_batch
+
+from anabranch import (
+    BEGINNING,
+    FOREVER,
+    Adjust,
+    Attach,
+    Case,
+    Detach,
+    Drop,
+    Fact,
+    Insert,
+    InvalidElementError,
+    Properties,
+    Raise,
+    Stable,
+)
+from anabranch.engines.spark import shard as sharding
+from anabranch.engines.spark.fragment import Fragment
+from anabranch.engines.spark.layout import Place
+from anabranch.engines.spark.packing import Packing
+from anabranch.engines.spark.shard import MARK, Shard, StateFormatError
+from anabranch.kernels.merge.merger import BrokenPropertyError
+from anabranch.model.elements import Element
+from anabranch.model.output_policy import EveryChange
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def event(value: str, start: int, end: int) -> Insert:
+    return Insert({"value": value}, start, end)
+
+
+def said(*elements, who="a", channel="x", first=0) -> list[Said]:
+    """What a channel says, from one place in its order on."""
+    return [Said(who, element, channel, first + n) for n, element in enumerate(elements)]
+
+
+def parcels(*tasks: list[Said], ordered=True, rows=1000):
+    """What tasks pack for the one shard there is."""
+    packing = Packing(ORDERED if ordered else UNORDERED, 1, rows, ordered=ordered)
+    return [
+        parcel
+        for number, task in enumerate(tasks)
+        for _, parcel in packing.parcels(
+            [packing.layout.read(record_batch(task), Place("task", 0, number << 40))]
+        )
+    ]
+
+
+def hear(shard: Shard, *tasks: list[Said], **options) -> list[Element]:
+    """What comes of one micro-batch in which nothing is refused."""
+    heard = shard.hear(parcels(*tasks, **options))
+    assert not heard.refused
+    return [element for batch in heard.output for element in batch.elements()]
+
+
+class TestOrder:
+    """A micro-batch is heard in the order of its channels, whatever its parcels came in."""
+
+    STORY = (event("v", 1, 5), Adjust({"value": "v"}, 1, 5, 9), Stable(3), Adjust({"value": "v"}, 1, 9, 4))
+
+    @pytest.mark.parametrize("rows", [1, 2, 1000])
+    def test_parcels_may_come_in_any_order(self, rows):
+        tasks = [said(element, first=n) for n, element in enumerate(self.STORY)]
+        shard = Shard(Fragment(policy=EveryChange()))
+        assert hear(shard, *tasks[::-1], rows=rows) == [
+            event("v", 1, 5),
+            Adjust({"value": "v"}, 1, 5, 9),
+            Adjust({"value": "v"}, 1, 9, 4),
+        ]
+        assert shard.frontier == 3
+
+    def test_parcels_may_overlap(self):
+        story = said(*self.STORY, Stable(4), event("w", 6, 7), Stable(6))
+        shard = Shard(Fragment(policy=EveryChange()))
+        assert len(hear(shard, story[1::2], story[::2])) == 4
+        assert shard.frontier == 6
+
+    def test_stables_count_where_they_were_said(self):
+        shard = Shard(Fragment())
+        heard = shard.hear(parcels(said(Stable(5), event("v", 3, 9))))
+        assert [refused.rule for refused in heard.refused] == ["insert-behind-stable"]
+
+    def test_stables_of_an_unknown_order_count_at_the_end(self):
+        shard = Shard(Fragment())
+        assert hear(shard, said(Stable(5), event("v", 3, 9)), ordered=False) == [event("v", 3, 9)]
+        assert shard.frontier == 5
+        heard = shard.hear(parcels(said(event("w", 4, 9)), ordered=False))
+        assert [refused.rule for refused in heard.refused] == ["insert-behind-stable"]
+
+    def test_events_of_all_replicas_come_before_the_stables_of_any(self):
+        """Nobody is late only because another came first."""
+        shard = Shard(Fragment(Case.R4, lossy=True))
+        out = hear(shard, said(Stable(9), who="a"), said(event("v", 3, 5), Stable(9), who="b"))
+        assert out == [event("v", 3, 5)]
+        assert shard.frontier == 9
+
+    def test_a_replica_is_as_far_as_the_slowest_of_its_channels(self):
+        shard = Shard(Fragment())
+        hear(shard, said(Stable(9), channel="x"), said(Stable(4), channel="y"))
+        assert shard.frontier == 4
+        hear(shard, said(Stable(7), channel="y", first=1))
+        assert shard.frontier == 7
+
+    def test_channels_that_are_counted_are_all_waited_for(self):
+        shard = Shard(Fragment(channels=2))
+        hear(shard, said(Stable(9), channel="x"))
+        assert shard.frontier == BEGINNING
+        hear(shard, said(Stable(4), channel="y"))
+        assert shard.frontier == 4
+
+    def test_a_micro_batch_may_hold_a_restart(self):
+        shard = Shard(Fragment(Case.R3))
+        story = said(
+            event("v", 1, 9), Stable(3), Detach(), Attach(), event("v", 1, 9), event("w", 4, 9), Stable(5)
+        )
+        assert hear(shard, story) == [event("v", 1, 9), event("w", 4, 9)]
+        assert shard.frontier == 5
+
+    def test_stables_before_a_detach_count_where_the_order_is_unknown(self):
+        shard = Shard(Fragment())
+        hear(shard, said(event("v", 1, 9), Stable(3), Detach()), ordered=False)
+        assert shard.frontier == 3
+
+    def test_output_is_put_together_up_to_a_size(self, monkeypatch):
+        monkeypatch.setattr(sharding, "TOGETHER", 5)
+        heard = Shard(Fragment()).hear(parcels(*(said(event("v", n, n + 1), first=n) for n in range(12))))
+        assert [len(batch) for batch in heard.output] == [5, 5, 2]
+
+    def test_nothing_heard_is_nothing_said(self):
+        heard = Shard(Fragment()).hear([])
+        assert (heard.output, heard.refused, heard.heard) == ([], [], {})
+
+    def test_what_is_heard_is_counted_by_kind(self):
+        heard = Shard(Fragment()).hear(parcels(said(Attach(), *self.STORY, Detach())))
+        assert heard.heard == {"attach": 1, "insert": 1, "adjust": 2, "stable": 1, "detach": 1}
+
+
+class TestRefusals:
+    def test_what_breaks_a_rule_is_told_with_its_place_and_the_rest_is_used(self):
+        shard = Shard(Fragment())
+        heard = shard.hear(
+            parcels(
+                said(
+                    event("v", 5, 5),
+                    event("w", 1, 3),
+                    Stable(2),
+                    event("x", 1, 3),
+                    event("y", 4, 3),
+                    first=70,
+                )
+            )
+        )
+        assert [e for batch in heard.output for e in batch.elements()] == [event("w", 1, 3)]
+        assert [(r.rule, r.replica, r.place) for r in heard.refused] == [
+            ("empty-lifetime", "a", "a/x row 70"),
+            ("insert-behind-stable", "a", "a/x row 73"),
+            ("empty-lifetime", "a", "a/x row 74"),
+        ]
+        assert "starts at 1, the last stable is 2" in heard.refused[1].reason
+        assert heard.refused[1].raw == '{"payload":{"value":"x"},"start":1,"end":3}'
+        assert shard.merger.status().inputs["a"].refused == 3
+
+    def test_who_has_left_says_nothing(self):
+        shard = Shard(Fragment())
+        heard = shard.hear(parcels(said(event("v", 1, 3), Detach(), event("w", 1, 3), Stable(4), Detach())))
+        assert [(r.rule, r.place) for r in heard.refused] == [
+            ("detached-input", f"a/x row {n}") for n in (2, 3, 4)
+        ]
+        assert shard.frontier == BEGINNING
+
+    def test_an_adjust_of_nothing_is_told_where_the_merge_finds_it(self):
+        """The merge, not the shard, knows which events there are and what was promised of them."""
+        properties = Properties.of(Fact.STRICTLY_INCREASING, Fact.INSERT_ONLY)
+        shard = Shard(Fragment(properties=properties))
+        heard = shard.hear(parcels(said(event("v", 4, 9), event("w", 2, 9), event("x", 5, 9), first=7)))
+        assert [(r.rule, r.place) for r in heard.refused] == [("broken-property", "a/x row 8")]
+        assert [e for batch in heard.output for e in batch.elements()] == [event("v", 4, 9), event("x", 5, 9)]
+
+    def test_what_comes_late_is_told(self):
+        shard = Shard(Fragment(Case.R4, lossy=True))
+        hear(shard, said(Stable(5), who="a"))
+        heard = shard.hear(parcels(said(event("v", 2, 3), event("w", 6, 7), who="b")))
+        assert [(r.rule, r.replica, r.place) for r in heard.refused] == [("late", "b", "b/x row 0")]
+
+    def test_what_is_dropped_is_not_told(self):
+        shard = Shard(Fragment(on_invalid=Drop()))
+        heard = shard.hear(parcels(said(event("v", 5, 5), event("w", 1, 3))))
+        assert not heard.refused
+        assert len(heard.output[0]) == 1
+
+    def test_where_nothing_may_be_refused_it_is_an_error(self):
+        with pytest.raises(InvalidElementError, match="element 70 of input 'a' breaks empty-lifetime"):
+            Shard(Fragment(on_invalid=Raise())).hear(parcels(said(event("v", 5, 5), first=70)))
+        broken = Fragment(Case.R0, on_broken=Raise())
+        with pytest.raises(BrokenPropertyError, match="strictly increasing"):
+            Shard(broken).hear(parcels(said(event("v", 4, 9), event("w", 4, 9))))
+
+
+class TestState:
+    @pytest.mark.parametrize("case", list(Case), ids=lambda case: case.name)
+    def test_a_shard_that_was_dumped_goes_on_as_the_one_that_was_not(self, case):
+        there, here = Shard(Fragment(case)), Shard(Fragment(case))
+        for start in range(6):
+            said_now = said(event("v", start, start + 9), Stable(start), first=2 * start, who="ab"[start % 2])
+            assert hear(there, said_now) == hear(here, said_now)
+            there = Shard.load(there.fragment, 0, there.dump())
+            assert there.frontier == here.frontier == start
+            assert there.frontiers == here.frontiers
+
+    def test_state_of_another_version_is_refused_by_name(self):
+        data = Shard(Fragment()).dump()
+        with pytest.raises(StateFormatError, match=r"begins with b'anabranch-shard-1\\n'") as error:
+            Shard.load(Fragment(), 0, b"anabranch-shard-0\n" + data[len(MARK) :])
+        assert "new one" in error.value.__notes__[0]
+
+    def test_replicas_that_are_waited_for_are_there_from_the_beginning(self):
+        shard = Shard(Fragment(Case.R4, lossy=True, replicas=("a", "b")))
+        hear(shard, said(Stable(9), who="a"))
+        assert shard.frontier == BEGINNING
+        hear(shard, said(Stable(5), who="b"))
+        assert shard.frontier == 5
+
+
+GOLDEN_FRAGMENTS = {
+    "shard-1-r3": Fragment(Case.R3, EveryChange(lag=1)),
+    "shard-1-r4": Fragment(Case.R4, lossy=frozenset({"b"}), channels=1),
+}
+
+
+def golden_shard(name: str) -> Shard:
+    """A small shard in the middle of its work: a replica has restarted, events are live, one is removed."""
+    shard = Shard(GOLDEN_FRAGMENTS[name])
+    first = said(Attach(), event("é", 1, 9), event("gone", 2, FOREVER), Stable(2))
+    shard.hear(parcels(first, said(event("é", 1, 7), Stable(1), who="b")))
+    shard.hear(
+        parcels(
+            said(Adjust({"value": "gone"}, 2, FOREVER, 2), event("open", 4, FOREVER), Stable(4), first=4),
+            said(Attach(), event("é", 1, 7), event("only b", 5, 6), Stable(3), who="b", first=2),
+        )
+    )
+    return shard
+
+
+GOLDEN_ENDS = {
+    "shard-1-r3": [
+        Adjust({"value": "é"}, 1, 7, 9),
+        Adjust({"value": "open"}, 4, FOREVER, 12),
+        Adjust({"value": "only b"}, 5, 6, 5),
+    ],
+    "shard-1-r4": [
+        Adjust({"value": "open"}, 4, FOREVER, 12),
+        Adjust({"value": "only b"}, 5, 6, 5),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", GOLDEN_FRAGMENTS)
+def test_state_that_was_written_before_is_read_and_goes_on(name):
+    shard = Shard.load(GOLDEN_FRAGMENTS[name], 0, (GOLDEN / f"{name}.bin").read_bytes())
+    here = golden_shard(name)
+    assert shard.frontier == here.frontier
+    assert shard.frontiers == here.frontiers
+    rest = said(Adjust({"value": "open"}, 4, FOREVER, 12), Stable(FOREVER), first=7)
+    out = hear(shard, rest)
+    assert out == hear(here, rest)
+    assert sorted(out, key=lambda e: e.start) == GOLDEN_ENDS[name]
+    assert shard.frontier == FOREVER
+    assert shard.merger.status().live == 0
+
+
+if __name__ == "__main__":
+    GOLDEN.mkdir(exist_ok=True)
+    for name in GOLDEN_FRAGMENTS:
+        (GOLDEN / f"{name}.bin").write_bytes(golden_shard(name).dump())

@@ -1,0 +1,66 @@
+"""What shards say about a micro-batch, and what they say together."""
+
+from spark import driving
+from spark.driving import Query, Said, parcels
+
+from anabranch import Adjust, Attach, Insert, Stable
+from anabranch.engines.spark.fragment import Fragment
+from anabranch.engines.spark.packing import Packing
+from anabranch.engines.spark.status import together
+
+HERE, THERE = {"value": "d"}, {"value": "a"}
+"""Payloads that belong to the first and the second of two shards."""
+
+
+def statuses(query: Query, *elements, who="a", first=0):
+    said = [Said(who, element, sequence=first + n) for n, element in enumerate(elements)]
+    packing = Packing(driving.ORDERED, len(query.ids), ordered=True)
+    answers = query.hear(parcels([said], packing, query.ids))
+    return [answer.status for answer in answers.values()]
+
+
+def test_a_shard_counts_what_it_heard_and_said():
+    first, second = statuses(
+        Query(Fragment(), 2), Attach(), Insert(HERE, 1, 5), Insert(HERE, 3, 5), Stable(2)
+    )
+    assert first.heard == {"attach": 1, "insert": 2, "stable": 1}
+    assert second.heard == {"attach": 1, "stable": 1}
+    assert (first.said, second.said) == ({"insert": 2, "adjust": 0}, {"insert": 0, "adjust": 0})
+    assert (first.frontier, first.advanced, first.live, first.case) == (2, True, 2, "R4")
+    assert first.state_bytes > 0
+
+
+def test_a_frontier_that_stays_has_not_advanced():
+    query = Query(Fragment())
+    statuses(query, Stable(5))
+    (again,) = statuses(query, Stable(5), first=1)
+    assert (again.frontier, again.advanced) == (5, False)
+
+
+def test_together_they_count_events_once_and_what_all_are_told_once():
+    query = Query(Fragment(), 2)
+    said = Insert(HERE, 1, 5), Insert(THERE, 1, 5), Adjust(THERE, 1, 5, 7), Insert(HERE, 6, 6), Stable(2)
+    shards = statuses(query, *said)
+    whole = together(3, shards)
+    assert whole.heard == {"insert": 3, "adjust": 1, "stable": 1}
+    assert whole.said == {"insert": 2, "adjust": 0, "stable": 1} | {
+        "adjust": sum(one.said["adjust"] for one in shards)
+    }
+    assert (whole.batch, whole.frontier, whole.live, whole.quarantined) == (3, 2, 2, 1)
+    assert whole.replicas["a"].refused == 1
+    assert whole.replicas["a"].elements == sum(one.replicas["a"].elements for one in shards)
+    assert whole.state_bytes == sum(one.state_bytes for one in shards)
+    assert whole.as_dict()["replicas"]["a"]["frontier"] == 2
+
+
+def test_a_replica_that_is_behind_has_a_lag():
+    query = Query(Fragment(), 2)
+    statuses(query, Stable(9), who="a")
+    whole = together(0, statuses(query, Insert(HERE, 3, 5), Stable(4), who="b"))
+    assert (whole.replicas["a"].lag, whole.replicas["b"].lag) == (0, 5)
+
+
+def test_who_waits_for_what_nobody_shows_is_told():
+    (stuck,) = statuses(Query(Fragment()), Attach(7), Stable(9))
+    assert "force_join" in stuck.stuck
+    assert together(0, [stuck]).stuck == stuck.stuck

@@ -1,0 +1,210 @@
+"""Rows that come out are of exactly the types that went in."""
+
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from random import Random
+
+import msgspec
+import pyarrow as pa
+import pytest
+from pyspark.sql import Row
+from spark.driving import Query
+from spark.spark_rows import ODD_NAMES, random_rows, same_rows
+
+from anabranch import BEGINNING, FOREVER, Adjust, Insert, Stable
+from anabranch.engines.spark import refusal
+from anabranch.engines.spark.fragment import Fragment
+from anabranch.engines.spark.layout import Layout, Place
+from anabranch.engines.spark.packing import Packing
+from anabranch.engines.spark.parcel import Parcel, Voice, to_bytes
+from anabranch.engines.spark.refusal import Refusal
+from anabranch.engines.spark.stages import parcel_rows
+from anabranch.engines.spark.status import ShardStatus
+from anabranch.engines.spark.unpacking import Unpacking
+from anabranch.model.batch import Batch
+from anabranch.model.identity import identities
+from anabranch.model.properties import Case
+
+OUT = pa.schema(
+    [("shard", pa.int32()), ("body", pa.binary()), ("refused", pa.binary()), ("status", pa.string())]
+)
+TEXT = pa.schema([("v", pa.string())])
+UNPACKING = Unpacking(TEXT, pa.int64(), refusals=True, stables=True)
+
+
+def status(shard: int, frontier: int, *, advanced: bool = True) -> str:
+    now = ShardStatus(shard, "R3", frontier, advanced, {}, {}, 0, 0, 0, {})
+    return msgspec.json.encode(now).decode()
+
+
+def unpacked(unpacking: Unpacking, *rows: tuple) -> list[dict]:
+    """What rows of parcels become; each row is (shard, body, refused, status)."""
+    said = pa.RecordBatch.from_pylist([dict(zip(OUT.names, row, strict=True)) for row in rows], OUT)
+    found = list(unpacking.rows([said]))
+    assert all(batch.schema == unpacking.schema() for batch in found)
+    return [row for batch in found for row in batch.to_pylist()]
+
+
+def body(*elements) -> bytes:
+    return to_bytes(Parcel.of(Voice(""), Batch.of(elements)))
+
+
+def through_shards(payload: pa.RecordBatch, case: Case, shards: int) -> pa.RecordBatch:
+    """The payloads of events at 0, 1, 2, …: told by two replicas, with a restart half-way."""
+    query = Query(Fragment(case), shards)
+    layout = Layout("~at", replica="~who", payload=tuple(payload.schema.names))
+    fields = [*payload.schema, pa.field("~at", pa.int64()), pa.field("~who", pa.string())]
+    found = []
+    half = payload.num_rows // 2
+    for begin, end in ((0, half), (half, payload.num_rows)):
+        part = payload.slice(begin, end - begin)
+        for name in ("a", "b"):
+            columns = [*part.columns, pa.array(range(begin, end)), pa.array([name] * (end - begin))]
+            read = layout.read(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)), Place("here"))
+            packed = list(parcel_rows([read], Packing(layout, shards), query.ids))
+            answers = query.hear(Row(**row) for rows in packed for row in rows.to_pylist())
+            found += [(n, data, None, None) for n, answer in answers.items() for data in answer.bodies]
+        query.restart()
+    said = pa.RecordBatch.from_pylist([dict(zip(OUT.names, row, strict=True)) for row in found], OUT)
+    unpacking = Unpacking(payload.schema, pa.int64(), refusals=False, stables=True)
+    out = pa.Table.from_batches(unpacking.rows([said]), unpacking.schema()).sort_by("start")
+    assert out.column("start").to_pylist() == list(range(payload.num_rows))
+    if unpacking.nested:
+        return pa.RecordBatch.from_struct_array(out.column("payload").combine_chunks())
+    return out.select(payload.schema.names).combine_chunks().to_batches()[0]
+
+
+@pytest.mark.parametrize("case", [Case.R2, Case.R3, Case.R4], ids=lambda case: case.name)
+@pytest.mark.parametrize("chunk", range(3))
+def test_payloads_come_out_with_the_types_and_values_they_went_in_with(case, chunk):
+    for seed in range(chunk * 20, (chunk + 1) * 20):
+        random = Random(seed)
+        payload = random_rows(random, 12, columns=random.randint(1, 4))
+        out = through_shards(payload, case, random.randint(1, 3))
+        assert same_rows(out, payload), seed
+        assert identities(out).tolist() == identities(payload).tolist()
+
+
+def test_payloads_that_are_equal_may_come_out_as_one_another():
+    """Zero has two signs and NaN many forms; to a merge they are one value."""
+    payload = pa.RecordBatch.from_pydict({"v": [0.0, -0.0, float("nan"), 0.5]})
+    assert str(through_shards(payload, Case.R3, 1).to_pydict()["v"]) == "[0.0, 0.0, nan, 0.5]"
+
+
+class TestRows:
+    def test_elements_are_rows(self):
+        rows = unpacked(
+            UNPACKING,
+            (0, body(Insert({"v": "a"}, 1, 5), Adjust({"v": "a"}, 1, 5, FOREVER)), None, None),
+            (0, body(Insert({"v": "b"}, 3, FOREVER), Adjust({"v": "b"}, 3, FOREVER, 3)), None, None),
+        )
+        names = ("kind", "start", "end", "old_end", "v", "refused")
+        assert rows == [
+            dict(zip(names, row, strict=True))
+            for row in (
+                ("insert", 1, 5, None, "a", None),
+                ("adjust", 1, None, 5, "a", None),
+                ("insert", 3, None, None, "b", None),
+                ("adjust", 3, 3, None, "b", None),
+            )
+        ]
+
+    def test_a_payload_that_lacks_a_column_has_a_null_there(self):
+        unpacking = replace(UNPACKING, payload=pa.schema([("v", pa.string()), ("w", pa.list_(pa.int8()))]))
+        (row,) = unpacked(unpacking, (0, body(Insert({"v": "a"}, 1, 5)), None, None))
+        assert (row["v"], row["w"]) == ("a", None)
+
+    def test_a_payload_may_have_no_columns(self):
+        unpacking = Unpacking(pa.schema([]), pa.int64(), refusals=False, stables=True)
+        assert unpacked(unpacking, (0, body(Insert({}, 1, 5)), None, None)) == [
+            {"kind": "insert", "start": 1, "end": 5, "old_end": None}
+        ]
+
+    def test_a_stable_is_told_once_for_all_shards(self):
+        rows = unpacked(UNPACKING, (0, None, None, status(0, 7)), (1, None, None, status(1, 7)))
+        assert [(row["kind"], row["start"], row["end"]) for row in rows] == [("stable", 7, None)]
+
+    def test_a_stable_that_says_nothing_new_is_not_told(self):
+        assert unpacked(UNPACKING, (0, None, None, status(0, 7, advanced=False))) == []
+
+    def test_the_stable_at_the_end_of_time_is_null(self):
+        (row,) = unpacked(UNPACKING, (0, None, None, status(0, FOREVER)))
+        assert (row["kind"], row["start"]) == ("stable", None)
+
+    def test_where_shards_differ_no_stable_is_told(self):
+        assert unpacked(replace(UNPACKING, stables=False), (0, None, None, status(0, 7))) == []
+
+    def test_what_was_refused_is_a_row_with_nothing_else(self):
+        data = refusal.to_bytes([Refusal("malformed", "why", "east", "task 1 row 7", '{"v":1}')])
+        (row,) = unpacked(UNPACKING, (0, None, data, None))
+        assert row.pop("refused") == {
+            "rule": "malformed",
+            "reason": "why",
+            "replica": "east",
+            "place": "task 1 row 7",
+            "raw": '{"v":1}',
+        }
+        assert set(row.values()) == {None}
+
+    def test_where_nobody_asked_for_refusals_there_are_none(self):
+        silent = replace(UNPACKING, refusals=False)
+        data = refusal.to_bytes([Refusal("malformed", "why", "east", "here", "")])
+        assert unpacked(silent, (0, None, data, None)) == []
+        assert "refused" not in silent.schema().names
+
+
+class TestClocks:
+    @pytest.mark.parametrize(
+        ("clock", "at"),
+        [
+            (pa.int64(), 20_000),
+            (pa.date32(), date(2024, 10, 4)),
+            (pa.timestamp("us"), datetime(1970, 1, 1, 0, 0, 0, 20_000)),
+            (pa.timestamp("us", "UTC"), datetime(1970, 1, 1, 0, 0, 0, 20_000, tzinfo=UTC)),
+        ],
+    )
+    def test_times_are_on_the_clock_they_came_from(self, clock, at):
+        unpacking = replace(UNPACKING, clock=clock)
+        row, stable = unpacked(
+            unpacking,
+            (0, body(Insert({"v": "a"}, 20_000, FOREVER)), None, None),
+            (0, None, None, status(0, 20_000)),
+        )
+        assert (row["start"], row["end"], row["old_end"]) == (at, None, None)
+        assert stable["start"] == at
+
+    @pytest.mark.parametrize("clock", [pa.int64(), pa.date32(), pa.timestamp("us", "Europe/Berlin")])
+    def test_an_adjust_has_three_times(self, clock):
+        unpacking = replace(UNPACKING, clock=clock)
+        (row,) = unpacking.row_batch(Batch.of([Adjust({"v": "a"}, 3, 9, 7)])).select([1, 2, 3]).to_pylist()
+        layout = Layout("start", "end", "old_end", kind="kind")
+        rows = unpacking.row_batch(Batch.of([Adjust({"v": "a"}, 3, 9, 7)])).select(range(5))
+        assert layout.read(rows, Place("here")).batch.element(0) == Adjust({"v": "a"}, 3, 9, 7)
+        assert None not in row.values()
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        "name", ["kind", "start", "end", "old_end", "refused", "payload", "input", "Kind"]
+    )
+    def test_where_a_payload_column_has_the_name_of_another_the_payload_is_one_column(self, name):
+        """Spark takes names that differ only in case for one."""
+        unpacking = replace(UNPACKING, payload=pa.schema([(name, pa.string()), ("v", pa.string())]))
+        assert unpacking.nested
+        (row,) = unpacked(unpacking, (0, body(Insert({name: "x", "v": "a"}, 1, 5)), None, None))
+        assert row["payload"] == {name: "x", "v": "a"}
+        assert unpacking.schema().names == ["kind", "start", "end", "old_end", "payload", "refused"]
+
+    @pytest.mark.parametrize("name", sorted(set(ODD_NAMES) - {"kind", "payload", "Start"}))
+    def test_any_other_name_is_kept(self, name):
+        unpacking = replace(UNPACKING, payload=pa.schema([(name, pa.string())]))
+        (row,) = unpacked(unpacking, (0, body(Insert({name: "x"}, 1, 5)), None, None))
+        assert row[name] == "x"
+
+    def test_rows_go_in_again_as_they_came_out(self):
+        """What one query writes another can read, with the same columns."""
+        elements = [Insert({"v": "a"}, 1, 5), Adjust({"v": "a"}, 1, 5, 1), Insert({"v": "b"}, 3, FOREVER)]
+        rows = replace(UNPACKING, refusals=False).row_batch(Batch.of([*elements, Stable(4)]))
+        read = Layout("start", "end", "old_end", kind="kind").read(rows, Place("here"))
+        assert [read.batch.element(n) for n in range(4)] == [*elements, Stable(4)]
+        assert read.batch.start.min() > BEGINNING
