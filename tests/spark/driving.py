@@ -35,6 +35,10 @@ ROWS = pa.schema(
         ("value", pa.string()),
     ]
 )
+ANSWERS = pa.schema(
+    [("shard", pa.int32()), ("body", pa.binary()), ("refused", pa.binary()), ("status", pa.string())]
+)
+"""The columns of what shards say."""
 UNORDERED = Layout(
     "start", "end", "old_end", kind="kind", replica="replica", channel="channel", payload=("value",)
 )
@@ -138,14 +142,17 @@ class Query:
 
     def hear(self, rows: Iterable[Row]) -> dict[int, Answer]:
         """What the shards that are given anything say about a micro-batch, by their numbers."""
+        answers: dict[int, list[Row]] = {}
+        for row in self.rows(rows):
+            answers.setdefault(self.ids.index(row.shard), []).append(row)
+        return {number: Answer.of(said) for number, said in answers.items()}
+
+    def rows(self, rows: Iterable[Row]) -> list[Row]:
+        """What the shards say about a micro-batch, as Spark has it."""
         groups: dict[int, list[Row]] = {}
         for row in rows:
             groups.setdefault(row.shard, []).append(row)
-        return {
-            number: Answer.of(self.tester.test(key, groups[key]))
-            for number, key in enumerate(self.ids)
-            if key in groups
-        }
+        return [row for key in self.ids if key in groups for row in self.tester.test(key, groups[key])]
 
     def restart(self) -> None:
         """Go on in another process, with what Spark keeps."""

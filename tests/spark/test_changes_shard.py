@@ -410,9 +410,9 @@ def test_progress_may_come_from_a_bound_on_disorder():
 @pytest.mark.parametrize(
     ("written", "loaded", "says"),
     [
-        (FRAGMENT, Fragment(), "changes by the key site, id, this one reads elements"),
-        (Fragment(), FRAGMENT, "read elements, this one reads changes by the key site, id"),
-        (FRAGMENT, Fragment(key=("id",)), "this one reads changes by the key id"),
+        (FRAGMENT, Fragment(), r"begun with key \('site', 'id'\), this query has None"),
+        (Fragment(), FRAGMENT, "begun with key None, this query has"),
+        (FRAGMENT, Fragment(key=("id",)), r"this query has \('id',\)"),
     ],
 )
 def test_the_state_of_a_query_that_read_otherwise_is_not_taken(written, loaded, says):

@@ -31,7 +31,7 @@ from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.shard import MARK, Shard, StateFormatError
 from anabranch.kernels.merge.merger import BrokenPropertyError
 from anabranch.model.elements import Element
-from anabranch.model.output_policy import EveryChange
+from anabranch.model.output_policy import EveryChange, FinalOnly, FirstThenFinal
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -283,3 +283,9 @@ if __name__ == "__main__":
     GOLDEN.mkdir(exist_ok=True)
     for name in GOLDEN_FRAGMENTS:
         (GOLDEN / f"{name}.bin").write_bytes(golden_shard(name).dump())
+
+
+def test_a_checkpoint_of_another_policy_is_a_named_error():
+    dumped = Shard(Fragment(policy=FirstThenFinal())).dump()
+    with pytest.raises(StateFormatError, match="begun with policy first, this query has final"):
+        Shard.load(Fragment(policy=FinalOnly()), 0, dumped)

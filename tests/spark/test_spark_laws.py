@@ -4,11 +4,14 @@ Each case is judged by the laws of `laws.merge` after every micro-batch, shard b
 the end beside the embedded engine, and once more with workers that fail, repeat and are behind.
 """
 
+from collections import Counter
 from random import Random
 
+import pyarrow as pa
 import pytest
 from laws.campaign import ORDERED
 from laws.merge import FAULTS, LOSSES, POLICIES, Scenario, merges
+from pyspark.sql import Row
 from spark import driving
 from spark.driving import Query, Said, parcels
 from spark.micro_batches import Drawn, failures
@@ -18,7 +21,10 @@ from anabranch.engines.spark import journal
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.shard import Shard
+from anabranch.engines.spark.stages import _repack
 from anabranch.model.output_policy import FinalOnly, FirstThenFinal, FollowLeader, Quorum
+from anabranch.oracle.payload import payload_key
+from anabranch.oracle.relation import World
 
 CHUNK = 50
 COMBINATIONS = [
@@ -75,6 +81,35 @@ def test_elements_that_come_one_by_one_are_merged_after_each(case, fault):
     policies = [p for p in POLICIES if not (case in ORDERED and isinstance(p, Quorum | FollowLeader))]
     scenario = Scenario.drawn(random, case, fault, random.choice(policies))
     merges(lambda scenario: OneByOne(scenario, shards), scenario)
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_fragment_hears_another_whose_shards_are_its_channels(number):
+    """The shards of the first let out what is final, each at a pace of its own."""
+    for seed in range(number * 8, (number + 1) * 8):
+        random = Random(seed)
+        shards = random.randint(1, 3)
+        scenario = Scenario.drawn(random, random.choice((Case.R3, Case.R4)), "none")
+        first = Query(Fragment(scenario.case, FinalOnly()), shards, "first")
+        second = Query(Fragment(channels=shards), 2, "second")
+        repack = _repack(None, second.ids)
+        world = World()
+        for n, items in enumerate(batched(scenario.recording, random.randint(1, 20))):
+            said = [Said(item.input, item.element, sequence=100 * n + m) for m, item in enumerate(items)]
+            packed = parcels([said], Packing(driving.ORDERED, shards, ordered=True), first.ids)
+            rows = pa.RecordBatch.from_pylist([r.asDict() for r in first.rows(packed)], driving.ANSWERS)
+            again = [Row(**row) for part in repack([rows]) for row in part.to_pylist()]
+            answers = second.hear(again)
+            for element in [e for answer in answers.values() for e in answer.elements()]:
+                assert world.apply(element) is None
+            assert len(set(frontiers(answers))) <= 1
+            world.apply(Stable(max(frontiers(answers), default=BEGINNING)))
+        meant = Counter((payload_key(e.payload), e.start, e.end) for e in scenario.events)
+        assert (world.bag(), world.stable) == (meant, FOREVER), seed
+
+
+def batched(items, size):
+    return [items[begin : begin + size] for begin in range(0, len(items), size)]
 
 
 def test_a_case_is_drawn_from_its_seed_alone():

@@ -8,7 +8,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 from pyspark.sql import Row
-from spark.driving import Query
+from spark.driving import ANSWERS, Query
 from spark.spark_rows import ODD_NAMES, random_rows, same_rows
 
 from anabranch import BEGINNING, FOREVER, Adjust, Insert, Stable
@@ -25,9 +25,6 @@ from anabranch.model.batch import Batch
 from anabranch.model.identity import identities
 from anabranch.model.properties import Case
 
-OUT = pa.schema(
-    [("shard", pa.int32()), ("body", pa.binary()), ("refused", pa.binary()), ("status", pa.string())]
-)
 TEXT = pa.schema([("v", pa.string())])
 UNPACKING = Unpacking(TEXT, pa.int64(), refusals=True, stables=True)
 
@@ -39,7 +36,7 @@ def status(shard: int, frontier: int, *, advanced: bool = True) -> str:
 
 def unpacked(unpacking: Unpacking, *rows: tuple) -> list[dict]:
     """What rows of parcels become; each row is (shard, body, refused, status)."""
-    said = pa.RecordBatch.from_pylist([dict(zip(OUT.names, row, strict=True)) for row in rows], OUT)
+    said = pa.RecordBatch.from_pylist([dict(zip(ANSWERS.names, row, strict=True)) for row in rows], ANSWERS)
     found = list(unpacking.rows([said]))
     assert all(batch.schema == unpacking.schema() for batch in found)
     return [row for batch in found for row in batch.to_pylist()]
@@ -65,7 +62,7 @@ def through_shards(payload: pa.RecordBatch, case: Case, shards: int) -> pa.Recor
             answers = query.hear(Row(**row) for rows in packed for row in rows.to_pylist())
             found += [(n, data, None, None) for n, answer in answers.items() for data in answer.bodies]
         query.restart()
-    said = pa.RecordBatch.from_pylist([dict(zip(OUT.names, row, strict=True)) for row in found], OUT)
+    said = pa.RecordBatch.from_pylist([dict(zip(ANSWERS.names, row, strict=True)) for row in found], ANSWERS)
     unpacking = Unpacking(payload.schema, pa.int64(), refusals=False, stables=True)
     out = pa.Table.from_batches(unpacking.rows([said]), unpacking.schema()).sort_by("start")
     assert out.column("start").to_pylist() == list(range(payload.num_rows))

@@ -64,6 +64,13 @@ class Fragment:
             on_late=_answer(self.on_late, refuse),
         )
 
+    def settings(self) -> dict[str, str]:
+        """What the state depends on, so that it holds for as long as a checkpoint does."""
+        names = ("case", "policy", "pace", "identity", "properties", "lossy", "channels", "key")
+        values = {name: getattr(self, name) for name in names}
+        values["lossy"] = self.lossy if isinstance(self.lossy, bool) else sorted(self.lossy)
+        return {name: str(value) for name, value in values.items()}
+
     def is_complete(self, replica: str) -> bool:
         """The silence of a replica is evidence."""
         return not self.lossy if isinstance(self.lossy, bool) else replica not in self.lossy

@@ -3,7 +3,9 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -11,8 +13,8 @@ from typing import Any
 
 OLDEST = 17
 SHORT_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-"""Settings for a JVM that lives for a minute: its optimising compiler would cost more than it brings, a quarter
-of all CPU in the demo (45 s with, 62 s without them in nine micro-batches)."""
+"""Settings for a JVM that lives for a minute: its optimising compiler would cost more than it brings (a merge
+of nine small micro-batches with a restart took 45 s of CPU with them, 62 s without)."""
 SECONDS = 15.0
 """How long a JVM may take to end by itself."""
 
@@ -69,7 +71,11 @@ def start_jvm(settings: Mapping[str, str], log: Path) -> None:
             error = OSError("Spark did not start: its Java process ended at once")
             error.add_note(f"What it said is in {log}.")
             raise error from None
+    answer = signal.getsignal(signal.SIGINT)
     SparkContext(conf=conf, gateway=gateway)
+    if threading.current_thread() is threading.main_thread():
+        # PySpark's answer to Ctrl-C calls the JVM in the middle of another call, which cannot be.
+        signal.signal(signal.SIGINT, answer)
 
 
 def end_jvm() -> None:

@@ -14,7 +14,7 @@ count in that order; of any other channel, all changes of a micro-batch count by
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.parcel import Parcel, Voice, joined
+from anabranch.engines.spark.order import Stretch, Turn, turns_of
+from anabranch.engines.spark.parcel import Parcel, Voice
 from anabranch.engines.spark.refusal import Refusal, change_text, refusal
 from anabranch.kernels.changes import Changes
 from anabranch.kernels.merge.state_bytes import from_bytes, to_bytes
@@ -42,28 +43,6 @@ class StateFormatError(ValueError):
     """State that this version cannot read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """Some rows of a parcel that one voice says."""
-
-    voice: Voice
-    parcel: Parcel
-    rows: NDArray[np.int64]
-
-    def sequences(self) -> NDArray[np.int64]:
-        """The place of each row in its channel."""
-        return self.voice.sequence + self.parcel.row[self.rows]
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """What one channel says in one round, from one place in its order to another."""
-
-    voice: Voice
-    last: int
-    stretches: list[Stretch]
-
-
 @dataclass(slots=True)
 class Heard:
     """What came of a micro-batch."""
@@ -77,7 +56,7 @@ class Heard:
 class _Saved(msgspec.Struct):
     frontiers: dict[str, dict[str, int]]
     agreed: int
-    fragment: str
+    settings: dict[str, str] = {}
     tables: dict[str, int] = {}
     """The bytes of the table of each replica; they come first."""
 
@@ -109,10 +88,7 @@ class Shard:
     def hear(self, parcels: Sequence[Parcel]) -> Heard:
         """What comes of the parcels of one micro-batch, in whatever order they are given."""
         self._now = Heard()
-        spoken = _stretches(parcels)
-        if self.fragment.key is not None:
-            spoken = {name: _at_one_instant(stretches) for name, stretches in spoken.items()}
-        channels = {name: list(_turns(stretches)) for name, stretches in spoken.items()}
+        channels = turns_of(parcels, at_one_instant=self.fragment.key is not None)
         for name in sorted({replica for replica, _ in channels}):
             if name not in self.merger.tallies:
                 self._join(name, None)
@@ -291,7 +267,7 @@ class Shard:
             stretch, rows, first = self._stretch
             row = violation.position - first
             if 0 <= row < len(rows):
-                told = replace(told, place=_place(stretch, rows[row]))
+                told = replace(told, place=stretch.place(rows[row]))
                 if self.fragment.key is not None:
                     told = replace(told, raw=change_text(stretch.parcel.batch(rows[row : row + 1]), 0))
         self._now.refused.append(told)
@@ -334,7 +310,7 @@ class Shard:
         violation = Violation(rule, sequence, said, frontier, stretch.voice.replica, detail)
         answer = self.merger.on_invalid
         if isinstance(answer, Quarantine):
-            self._now.refused.append(refusal(violation, _place(stretch, row)))
+            self._now.refused.append(refusal(violation, stretch.place(row)))
         else:
             answer(violation)
 
@@ -342,7 +318,7 @@ class Shard:
         """The state as bytes, from which `load` goes on as if nothing had happened."""
         tables = {name: to_bytes(*table.dump()) for name, table in self.tables.items()}
         sizes = {name: len(data) for name, data in tables.items()}
-        head = msgspec.json.encode(_Saved(self.frontiers, self.agreed, repr(self.fragment.case), sizes))
+        head = msgspec.json.encode(_Saved(self.frontiers, self.agreed, self.fragment.settings(), sizes))
         return b"".join([MARK, len(head).to_bytes(4, "little"), head, *tables.values(), self.merger.dump()])
 
     @classmethod
@@ -357,6 +333,7 @@ class Shard:
         begin = len(MARK) + 4
         length = int.from_bytes(data[len(MARK) : begin], "little")
         saved = msgspec.json.decode(data[begin : begin + length], type=_Saved)
+        _check_settings(saved.settings, fragment.settings())
         shard = cls.__new__(cls)
         shard.fragment, shard.number = fragment, number
         shard.frontiers, shard.agreed = saved.frontiers, saved.agreed
@@ -366,87 +343,18 @@ class Shard:
             shard.tables[name] = Changes.load(*from_bytes(data[position : position + size]))
             position += size
         shard.merger = fragment.loaded(data[position:], shard._refuse)
-        shard._check_keys()
         return shard
 
-    def _check_keys(self) -> None:
-        """Raise where the state is not one of changes by the key of the fragment."""
-        key = self.fragment.key
-        found = {tuple(self.tables[name].key) if name in self.tables else None for name in self.merger.inputs}
-        if found - {key}:
+
+def _check_settings(before: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Raise where a fragment means something else than the one whose state it is given."""
+    for name, value in before.items():
+        if now.get(name) != value:
             error = StateFormatError(
-                f"the state was written by a query that read {_reads(*found - {key})}, this one reads "
-                f"{_reads(key)}"
+                f"the checkpoint was begun with {name} {value}, this query has {now.get(name)}"
             )
             error.add_note("Go on as before, or begin a new checkpoint.")
             raise error
-
-
-def _place(stretch: Stretch, row: int) -> str:
-    voice = stretch.voice
-    where = voice.replica if voice.channel in ("", voice.replica) else f"{voice.replica}/{voice.channel}"
-    return f"{where} row {voice.sequence + int(stretch.parcel.row[row])}"
-
-
-def _stretches(parcels: Sequence[Parcel]) -> dict[tuple[str, str], list[Stretch]]:
-    """What every channel of every replica says, in order, those that say nothing to this shard included."""
-    found: dict[tuple[str, str], list[Stretch]] = {}
-    for parcel in parcels:
-        bounds = np.searchsorted(parcel.voice, np.arange(len(parcel.voices) + 1))
-        for n, voice in enumerate(parcel.voices):
-            rows = np.arange(bounds[n], bounds[n + 1])
-            found.setdefault((voice.replica, voice.channel), []).append(Stretch(voice, parcel, rows))
-    for stretches in found.values():
-        stretches.sort(key=lambda stretch: stretch.voice.sequence)
-    return {key: found[key] for key in sorted(found)}
-
-
-def _reads(key: tuple[str, ...] | None) -> str:
-    return "elements" if key is None else f"changes by the key {', '.join(key)}"
-
-
-def _at_one_instant(stretches: list[Stretch]) -> list[Stretch]:
-    """Stretches of one channel as one, where their order is not known."""
-    voice = stretches[0].voice
-    if voice.ordered or len(stretches) == 1:
-        return stretches
-    sequence = np.concatenate([stretch.sequences() for stretch in stretches])
-    voice = replace(voice, last=max(stretch.voice.last for stretch in stretches))
-    parcel = replace(
-        joined([stretch.parcel.take(stretch.rows) for stretch in stretches]),
-        voices=(voice,),
-        voice=np.zeros(len(sequence), np.int16),
-        row=sequence - voice.sequence,
-    )
-    return [Stretch(voice, parcel, np.arange(len(sequence)))]
-
-
-def _turns(stretches: list[Stretch]) -> Iterator[Turn]:
-    """What one channel says in each round; stretches whose ranges overlap are one turn."""
-    begin = 0
-    while begin < len(stretches):
-        last, end = stretches[begin].voice.last, begin + 1
-        while end < len(stretches) and stretches[end].voice.sequence <= last:
-            last = max(last, stretches[end].voice.last)
-            end += 1
-        yield Turn(stretches[begin].voice, last, _in_order(stretches[begin:end]))
-        begin = end
-
-
-def _in_order(stretches: list[Stretch]) -> list[Stretch]:
-    """Stretches of one channel whose ranges overlap, cut where another goes on."""
-    if len(stretches) == 1:
-        return stretches
-    sequence = np.concatenate([stretch.sequences() for stretch in stretches])
-    owner = np.repeat(np.arange(len(stretches)), [len(stretch.rows) for stretch in stretches])
-    row = np.concatenate([stretch.rows for stretch in stretches])
-    order = np.argsort(sequence, kind="stable")
-    cuts = np.flatnonzero(np.diff(owner[order])) + 1
-    return [
-        Stretch(stretches[owner[part[0]]].voice, stretches[owner[part[0]]].parcel, row[part])
-        for part in np.split(order, cuts)
-        if len(part)
-    ]
 
 
 def _together(parts: list[Batch]) -> Iterator[Batch]:

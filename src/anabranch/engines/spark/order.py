@@ -1,0 +1,105 @@
+"""What channels say in a micro-batch, in their own order: parcels come in any."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anabranch.engines.spark.parcel import Parcel, Voice, joined
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Some rows of a parcel that one voice says."""
+
+    voice: Voice
+    parcel: Parcel
+    rows: NDArray[np.int64]
+
+    def sequences(self) -> NDArray[np.int64]:
+        """The place of each row in its channel."""
+        return self.voice.sequence + self.parcel.row[self.rows]
+
+    def place(self, row: int) -> str:
+        """Where a row of the parcel comes from, for people to find it."""
+        voice = self.voice
+        where = voice.replica if voice.channel in ("", voice.replica) else f"{voice.replica}/{voice.channel}"
+        return f"{where} row {voice.sequence + int(self.parcel.row[row])}"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one channel says in one round, from one place in its order to another."""
+
+    voice: Voice
+    last: int
+    stretches: list[Stretch]
+
+
+def turns_of(parcels: Sequence[Parcel], *, at_one_instant: bool) -> dict[tuple[str, str], list[Turn]]:
+    """What every channel of every replica says in each round.
+
+    Channels without an order say all in one turn where ``at_one_instant``.
+    """
+    spoken = _stretches(parcels)
+    if at_one_instant:
+        spoken = {name: _at_one_instant(stretches) for name, stretches in spoken.items()}
+    return {name: list(_turns(stretches)) for name, stretches in spoken.items()}
+
+
+def _stretches(parcels: Sequence[Parcel]) -> dict[tuple[str, str], list[Stretch]]:
+    """What every channel of every replica says, in order, those that say nothing to this shard included."""
+    found: dict[tuple[str, str], list[Stretch]] = {}
+    for parcel in parcels:
+        bounds = np.searchsorted(parcel.voice, np.arange(len(parcel.voices) + 1))
+        for n, voice in enumerate(parcel.voices):
+            rows = np.arange(bounds[n], bounds[n + 1])
+            found.setdefault((voice.replica, voice.channel), []).append(Stretch(voice, parcel, rows))
+    for stretches in found.values():
+        stretches.sort(key=lambda stretch: stretch.voice.sequence)
+    return {key: found[key] for key in sorted(found)}
+
+
+def _at_one_instant(stretches: list[Stretch]) -> list[Stretch]:
+    """Stretches of one channel as one, where their order is not known."""
+    voice = stretches[0].voice
+    if voice.ordered or len(stretches) == 1:
+        return stretches
+    sequence = np.concatenate([stretch.sequences() for stretch in stretches])
+    voice = replace(voice, last=max(stretch.voice.last for stretch in stretches))
+    parcel = replace(
+        joined([stretch.parcel.take(stretch.rows) for stretch in stretches]),
+        voices=(voice,),
+        voice=np.zeros(len(sequence), np.int16),
+        row=sequence - voice.sequence,
+    )
+    return [Stretch(voice, parcel, np.arange(len(sequence)))]
+
+
+def _turns(stretches: list[Stretch]) -> Iterator[Turn]:
+    """What one channel says in each round; stretches whose ranges overlap are one turn."""
+    begin = 0
+    while begin < len(stretches):
+        last, end = stretches[begin].voice.last, begin + 1
+        while end < len(stretches) and stretches[end].voice.sequence <= last:
+            last = max(last, stretches[end].voice.last)
+            end += 1
+        yield Turn(stretches[begin].voice, last, _in_order(stretches[begin:end]))
+        begin = end
+
+
+def _in_order(stretches: list[Stretch]) -> list[Stretch]:
+    """Stretches of one channel whose ranges overlap, cut where another goes on."""
+    if len(stretches) == 1:
+        return stretches
+    sequence = np.concatenate([stretch.sequences() for stretch in stretches])
+    owner = np.repeat(np.arange(len(stretches)), [len(stretch.rows) for stretch in stretches])
+    row = np.concatenate([stretch.rows for stretch in stretches])
+    order = np.argsort(sequence, kind="stable")
+    cuts = np.flatnonzero(np.diff(owner[order])) + 1
+    return [
+        Stretch(stretches[owner[part[0]]].voice, stretches[owner[part[0]]].parcel, row[part])
+        for part in np.split(order, cuts)
+        if len(part)
+    ]
