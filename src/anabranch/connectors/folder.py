@@ -291,10 +291,11 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: FilesPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """What a task reads, as rows of parcels."""
-        columns = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.columns)))
+        columns, packing = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.columns))), self.packing
         with told_to_driver():
             for group in partition.groups:
-                yield from parcel_rows(reads(group, columns, self.packing.layout), self.packing, self.ids)
+                heard = reads(group, columns, packing.layout, packing.rows * packing.shards)
+                yield from parcel_rows(heard, packing, self.ids)
 
 
 def _limit(options: Mapping[str, str], name: str) -> int | None:

@@ -28,7 +28,6 @@ ENDINGS = {
 }
 FILE_ROWS = 1 << 40
 """More rows than a file has: the sequence of a row is its file's number and its own."""
-ROWS = 65_536
 LINES = 16_384
 
 
@@ -86,15 +85,19 @@ def stretches(replica: str, path: str, number: int, pieces: int) -> Iterator[Fil
         yield FileStretch(replica, path, number)
 
 
-def reads(group: list[FileStretch], columns: pa.Schema, layout: Layout) -> Iterator[Read]:
-    """What several stretches say, a batch of each in turn, so that copies of an event are near each other."""
-    for turn in zip_longest(*(_reads(stretch, columns, layout) for stretch in group)):
+def reads(group: list[FileStretch], columns: pa.Schema, layout: Layout, rows: int) -> Iterator[Read]:
+    """What several stretches say, a batch of each in turn, so that copies of an event are near each other.
+
+    ``rows`` is how many all together say in a turn.
+    """
+    each = -(-rows // len(group))
+    for turn in zip_longest(*(_reads(stretch, columns, layout, each) for stretch in group)):
         yield from (read for read in turn if read is not None)
 
 
-def _reads(stretch: FileStretch, columns: pa.Schema, layout: Layout) -> Iterator[Read]:
+def _reads(stretch: FileStretch, columns: pa.Schema, layout: Layout, rows: int) -> Iterator[Read]:
     row = stretch.first
-    for batch, lines, refused in _batches(stretch, columns):
+    for batch, lines, refused in _batches(stretch, columns, rows):
         place = _FilePlace(stretch.path, row + 1, stretch.number * FILE_ROWS + row, lines)
         read = layout.read(batch, place)
         read.refused.extend(refused)
@@ -115,13 +118,13 @@ class _FilePlace(Place):
 Part = tuple[pa.RecordBatch, list[int] | None, list[Refusal]]
 
 
-def _batches(stretch: FileStretch, columns: pa.Schema) -> Iterator[Part]:
+def _batches(stretch: FileStretch, columns: pa.Schema, rows: int) -> Iterator[Part]:
     match format_of(stretch.path):
         case "parquet":
             with pa.parquet.ParquetFile(stretch.path) as file:
                 begin, end = stretch.groups or (0, file.num_row_groups)
                 names = [name for name in columns.names if name in file.schema_arrow.names]
-                parts = file.iter_batches(ROWS, row_groups=list(range(begin, end)), columns=names)
+                parts = file.iter_batches(rows, row_groups=list(range(begin, end)), columns=names)
                 for batch in parts if begin < end else ():
                     yield _as_told(batch, columns, stretch), None, []
         case "arrow":

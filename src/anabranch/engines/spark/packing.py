@@ -5,20 +5,21 @@ at one frontier.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.engines.spark.layout import Layout, Read
 from anabranch.engines.spark.parcel import NO_PAYLOAD, Parcel, Voice
 from anabranch.engines.spark.shards import shard_of
-from anabranch.model.batch import Batch, Kind, concat
+from anabranch.model.batch import Kind
 from anabranch.model.compiled import compiled
 from anabranch.model.identity import Words, identities
-from anabranch.model.rows import rows_without_columns, take_rows
-from anabranch.model.schema import conformed
+from anabranch.model.rows import stacked, take_rows
 from anabranch.model.slots import NOBODY
 from anabranch.model.time import BEGINNING
 
@@ -50,55 +51,61 @@ class Packing:
             yield from self._cut(waiting)
 
     def _cut(self, reads: list[Read]) -> Iterator[tuple[int, Parcel]]:
-        batch = concat([read.batch for read in reads])
+        batches = [read.batch for read in reads]
         voice, sequence, names = _voices(reads)
+        count = len(voice)
+        columns: list[Any] = [
+            voice,
+            sequence,
+            np.arange(count, dtype=np.int32),
+            *(np.concatenate([getattr(one, name) for one in batches]) for name in _TIMES),
+        ]
         if self.layout.disorder is not None:
-            batch, voice, sequence = self._with_progress(batch, voice, sequence, len(names))
+            stables = self._progress(*columns, len(names))
+            columns = [np.concatenate(pair) for pair in zip(columns, stables, strict=True)]
+            voice, sequence = columns[:2]
         order = np.lexsort((sequence, voice)) if self.ordered else np.argsort(voice, kind="stable")
         if (order[:-1] > order[1:]).any():
-            batch, voice, sequence = batch.take(order), voice[order], sequence[order]
+            columns = [column[order] for column in columns]
+        voice, sequence, place, kind, start, end, old_end = columns
         firsts = np.searchsorted(voice, np.arange(len(names)))
         lasts = np.searchsorted(voice, np.arange(len(names)), side="right") - 1
         voices = tuple(
             Voice(replica, channel, int(sequence[first]), self.ordered, int(sequence[last]))
             for (replica, channel), first, last in zip(names, firsts, lasts, strict=True)
         )
-        yield from split(
-            Parcel(
-                voices,
-                voice.astype(np.int16),
-                sequence - sequence[firsts][voice],
-                batch.kind,
-                batch.start,
-                batch.end,
-                batch.old_end,
-                np.arange(len(batch), dtype=np.int32),
-                batch.payload,
-            ),
-            self.layout.identity,
-            self.shards,
-            key=self.layout.key,
-        )
+        row = sequence - sequence[firsts][voice]
+        nothing = batches[0].payload[:0]
+        parcel = Parcel(voices, voice.astype(np.int16), row, kind, start, end, old_end, place, nothing)
+        payloads = [one.payload for one in batches]
+        yield from _dealt(parcel, payloads, self.layout.identity, self.shards, self.layout.key)
 
-    def _with_progress(
-        self, batch: Batch, voice: NDArray[np.int64], sequence: NDArray[np.int64], count: int
-    ) -> tuple[Batch, NDArray[np.int64], NDArray[np.int64]]:
-        """The elements, and of each voice the stable that the bound on its disorder allows."""
+    def _progress(
+        self, voice: Any, sequence: Any, place: Any, kind: Any, start: Any, end: Any, old_end: Any, count: int
+    ) -> tuple[Any, ...]:
+        """Of each voice the stable that the bound on its disorder allows, in columns."""
         bound = self.layout.disorder
         assert isinstance(bound, int), "spans are ticks where rows are packed"
         latest, last = np.full(count, BEGINNING), np.zeros(count, np.int64)
-        events = batch.kind <= Kind.ADJUST
-        np.maximum.at(latest, voice[events], batch.start[events])
-        np.maximum.at(last, voice, sequence)
+        events = kind <= Kind.ADJUST
+        for n in range(count):
+            mine = voice == n
+            latest[n] = start[mine & events].max(initial=BEGINNING)
+            last[n] = sequence[mine].max()
         speaking = np.flatnonzero(latest > BEGINNING + bound)
-        stables = np.full(len(speaking), Kind.STABLE, np.int8), latest[speaking] - bound
         nothing = np.zeros(len(speaking), np.int64)
-        rows = Batch(*stables, nothing, nothing, _null_rows(batch, len(speaking)))
         return (
-            concat([batch, rows]),
-            np.concatenate([voice, speaking]),
-            np.concatenate([sequence, last[speaking]]),
+            speaking,
+            last[speaking],
+            np.full(len(speaking), NO_PAYLOAD, place.dtype),
+            np.full(len(speaking), Kind.STABLE, kind.dtype),
+            latest[speaking] - bound,
+            nothing.astype(end.dtype),
+            nothing.astype(old_end.dtype),
         )
+
+
+_TIMES = ("kind", "start", "end", "old_end")
 
 
 def split(
@@ -109,55 +116,82 @@ def split(
     A shard to which no event belongs is told who spoke all the same. Changes have a key, and go where it
     belongs with its identities. Payloads that only an identity or a key takes for one stay apart.
     """
-    words = _identities(parcel, None)
+    return _dealt(parcel, [parcel.payload], identity, shards, key)
+
+
+def _dealt(
+    parcel: Parcel,
+    payloads: list[pa.RecordBatch],
+    identity: tuple[str, ...] | None,
+    shards: int,
+    key: tuple[str, ...] | None,
+) -> Iterator[tuple[int, Parcel]]:
+    """The parcel of each shard; places are rows of the payloads one after the other, which are not copied."""
     is_event = parcel.kind <= Kind.ADJUST
-    place, first = distinct(words, is_event)
+    words = np.concatenate([_identities(payload, None) for payload in payloads])
+    used = np.zeros(len(words), np.bool_)
+    used[parcel.place[is_event]] = True
+    number, first = distinct(words, used)
     if identity is not None or key is not None:
-        words = _identities(parcel, key or identity)
+        words = np.concatenate([_identities(payload, key or identity) for payload in payloads])
     shard = shard_of(words, shards)
-    for number in range(shards):
-        rows = np.flatnonzero(~is_event | (shard == number)) if shards > 1 else slice(None)
-        mine = first if shards == 1 else first[shard[first] == number]
+    belongs = np.where(is_event, shard[parcel.place], -1) if shards > 1 and len(words) else None
+    for n in range(shards):
+        rows = slice(None) if belongs is None else np.flatnonzero((belongs == n) | ~is_event)
+        mine = first if shards == 1 else first[shard[first] == n]
         places = np.full(len(first) + 1, NO_PAYLOAD, np.int32)
-        places[np.searchsorted(first, mine)] = np.arange(len(mine), dtype=np.int32)
-        part = Parcel(
-            parcel.voices,
-            parcel.voice[rows],
-            parcel.row[rows],
-            parcel.kind[rows],
-            parcel.start[rows],
-            parcel.end[rows],
-            parcel.old_end[rows],
-            places[place[rows]],
-            take_rows(parcel.payload, mine),
-            words[mine],
+        places[number[mine]] = np.arange(len(mine), dtype=np.int32)
+        events, place = is_event[rows], parcel.place[rows]
+        yield (
+            n,
+            replace(
+                parcel,
+                voice=parcel.voice[rows],
+                row=parcel.row[rows],
+                kind=parcel.kind[rows],
+                start=parcel.start[rows],
+                end=parcel.end[rows],
+                old_end=parcel.old_end[rows],
+                place=places[np.where(events, number[place], -1)] if len(number) else place,
+                payload=_gathered(payloads, mine),
+                identities=words[mine],
+            ),
         )
-        yield number, part
 
 
-def _identities(parcel: Parcel, columns: tuple[str, ...] | None) -> Words:
+def _gathered(payloads: list[pa.RecordBatch], rows: NDArray[np.int64]) -> pa.RecordBatch:
+    """Ascending rows of payloads that stand one after the other."""
+    bounds = np.cumsum([0] + [payload.num_rows for payload in payloads])
+    cuts = np.searchsorted(rows, bounds)
+    parts = [
+        take_rows(payload, rows[begin:end] - base)
+        for payload, base, (begin, end) in zip(payloads, bounds, pairwise(cuts), strict=False)
+    ]
+    return stacked(parts) if len(parts) > 1 else parts[0]
+
+
+def _identities(payload: pa.RecordBatch, columns: tuple[str, ...] | None) -> Words:
     """Of each payload, by some of its columns; stables alone have no columns at all."""
-    payload = parcel.payload
     some = columns is not None and payload.num_columns > 0
     return identities(payload.select(list(columns or ())) if some else payload)
 
 
-def distinct(words: Words, is_event: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def distinct(words: Words, used: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """For each row the number of its identity, and for each number the first row that has it.
 
-    A row that is no event has the number NO_PAYLOAD.
+    A row that is not used has the number NO_PAYLOAD.
     """
     place, first = np.empty(len(words), np.int32), np.empty(len(words), np.int64)
     slots = np.full(1 << max(4, int(2 * len(words) - 1).bit_length()), NOBODY, np.int32)
-    return place, first[: number_identities(words, is_event, slots, place, first)]
+    return place, first[: number_identities(words, used, slots, place, first)]
 
 
 @compiled
-def number_identities(words: Any, is_event: Any, slots: Any, place: Any, first: Any) -> int:
+def number_identities(words: Any, used: Any, slots: Any, place: Any, first: Any) -> int:
     """Number identities in the order of their first rows; how many there are."""
     mask, count = len(slots) - 1, 0
     for row in range(len(words)):
-        if not is_event[row]:
+        if not used[row]:
             place[row] = NO_PAYLOAD
             continue
         slot = np.int64(words[row, 0]) & mask
@@ -188,7 +222,3 @@ def _voices(
             number[used] = known.setdefault((read.replicas[replica], read.channels[channel]), len(known))
         codes.append(number[pair])
     return np.concatenate(codes), np.concatenate([read.sequence for read in reads]), list(known)
-
-
-def _null_rows(batch: Batch, count: int) -> Any:
-    return conformed(rows_without_columns(count), batch.payload.schema)
