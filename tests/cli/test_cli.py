@@ -234,13 +234,6 @@ def test_the_same_seed_generates_the_same_file(folder, capsys):
     assert Path("one.jsonl").read_bytes() == Path("two.jsonl").read_bytes()
 
 
-def test_the_demo_shows_two_streams_with_one_meaning(capsys):
-    assert main(["demo"]) == 0
-    out = capsys.readouterr().out
-    assert "east" in out
-    assert "they denote the same" in out
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -93,11 +93,17 @@ def record_batch(said: Sequence[Said]) -> pa.RecordBatch:
 
 
 def parcels(tasks: Iterable[Sequence[Said]], packing: Packing, ids: tuple[int, ...]) -> Iterator[Row]:
-    """The rows of parcels that tasks make of what they are given."""
+    """The rows of parcels that tasks make of what they are given, so many rows at a time."""
     for number, task in enumerate(tasks):
-        read = packing.layout.read(record_batch(task), Place(f"task {number}", 0, number * TASK_ROWS))
-        for rows in parcel_rows([read], packing, ids):
-            yield from (Row(**row) for row in rows.to_pylist())
+        rows = record_batch(task)
+        reads = [
+            packing.layout.read(
+                rows.slice(begin, packing.rows), Place(f"task {number}", begin, number * TASK_ROWS + begin)
+            )
+            for begin in range(0, len(task), packing.rows)
+        ]
+        for packed in parcel_rows(reads, packing, ids):
+            yield from (Row(**row) for row in packed.to_pylist())
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from itertools import pairwise
 from random import Random
 from zlib import crc32
 
-import numpy as np
 from laws import merge as law
 from laws.campaign import ORDERED, Meaning, Trial
 from laws.campaign import Subject as Embedded
@@ -89,7 +88,7 @@ class Drawn:
             random.randint(1, 3),
             channels,
             ordered,
-            random.choice((1, 2, 5, 1000)),
+            random.choice((1, 4, 1000, 1000)),
             fragment,
             [_tasks(batch, ordered, random) for batch in batches],
             surprises,
@@ -290,8 +289,9 @@ def _turns(parcels: list[Parcel]) -> dict[tuple[str, str], list[Turn]]:
         else:
             turns.append(Turn(voice.sequence, voice.last))
     for one in parcels:
+        batch = one.batch(slice(None))
         for row, code in enumerate(one.voice.tolist()):
-            voice, element = one.voices[code], one.batch(np.array([row])).element(0)
+            voice, element = one.voices[code], batch.element(row)
             place = voice.sequence + int(one.row[row])
             for turn in channels[voice.replica, voice.channel]:
                 if turn.first <= place <= turn.last:
@@ -453,7 +453,7 @@ def _other_way(drawn: Drawn, batches: list[list[Row]], given: list[dict[int, Ans
         for number, (rows, before) in enumerate(zip(batches, given, strict=True)):
             kept = query.kept()
             answers = query.hear(shuffled(rows, random))
-            if "repeated" in ways:
+            if "repeated" in ways and random.random() < 0.5:
                 query.keep(kept)
                 answers = query.hear(shuffled(rows, random))
             if "stale" in ways and random.random() < 0.6:

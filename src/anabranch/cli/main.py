@@ -8,13 +8,14 @@ import threading
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from anabranch.cli import check, convert, demo, diff, generate, merge, show
+from anabranch.cli import check, convert, demo, diff, generate, merge, run, show
 
 COMMANDS = {
     "show": show,
     "check": check,
     "diff": diff,
     "merge": merge,
+    "run": run,
     "convert": convert,
     "generate": generate,
     "demo": demo,
@@ -58,11 +59,12 @@ def _parser() -> argparse.ArgumentParser:
         prog="anabranch",
         description="Many unreliable physical streams, one correct logical stream.",
         epilog="examples:\n"
-        "  anabranch demo                        two copies of one stream, and what both mean\n"
+        "  anabranch demo                        two replicas on Spark, one dies, and nothing is lost\n"
         "  anabranch show feed.jsonl             the relation a recorded stream denotes\n"
         "  anabranch check a.jsonl b.parquet     are they valid, and can they be one stream?\n"
         "  anabranch diff a.jsonl b.jsonl        do they mean the same?\n"
         "  anabranch merge a.jsonl b.jsonl       one stream of both, on standard output\n"
+        "  anabranch run job.toml                a merge of your own sources on Spark\n"
         "\nanabranch COMMAND --help says more about each.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -61,7 +61,7 @@ class Packing:
             *(np.concatenate([getattr(one, name) for one in batches]) for name in _TIMES),
         ]
         if self.layout.disorder is not None:
-            stables = self._progress(*columns, len(names))
+            stables = self._progress(columns, len(names))
             columns = [np.concatenate(pair) for pair in zip(columns, stables, strict=True)]
             voice, sequence = columns[:2]
         order = np.lexsort((sequence, voice)) if self.ordered else np.argsort(voice, kind="stable")
@@ -80,12 +80,11 @@ class Packing:
         payloads = [one.payload for one in batches]
         yield from _dealt(parcel, payloads, self.layout.identity, self.shards, self.layout.key)
 
-    def _progress(
-        self, voice: Any, sequence: Any, place: Any, kind: Any, start: Any, end: Any, old_end: Any, count: int
-    ) -> tuple[Any, ...]:
+    def _progress(self, columns: list[Any], count: int) -> tuple[Any, ...]:
         """Of each voice the stable that the bound on its disorder allows, in columns."""
         bound = self.layout.disorder
         assert isinstance(bound, int), "spans are ticks where rows are packed"
+        voice, sequence, place, kind, start, end, old_end = columns
         latest, last = np.full(count, BEGINNING), np.zeros(count, np.int64)
         events = kind <= Kind.ADJUST
         for n in range(count):
