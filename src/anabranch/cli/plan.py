@@ -1,0 +1,146 @@
+"""What a job would do, before it does anything: which case and why, and what each column is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from anabranch.engines.spark.checkpoint import begun, completed
+from anabranch.engines.spark.layout import names_of
+from anabranch.kernels.merge.merger import Merger
+from anabranch.model.output_policy import Pace
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from anabranch.cli.job import Job
+    from anabranch.cli.job_tables import MergeTable
+    from anabranch.connectors.folder import Folder
+
+ROLES = {
+    "start": "the start of the lifetime",
+    "end": "its end; null is never",
+    "old_end": "the end that an adjust changes",
+    "kind": "insert (or null), adjust, stable, attach or detach",
+    "replica": "who says it",
+    "channel": "the channel it comes by",
+    "sequence": "its place in the channel",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a job would do."""
+
+    case: str
+    reason: str
+    explanation: list[str]
+    columns: dict[str, str]
+    """What each column of the rows is."""
+    time: str
+    """How it is known how far a replica has come."""
+    output: dict[str, str]
+    source: str
+    sink: str
+    checkpoint: str
+
+    def fields(self) -> dict[str, Any]:
+        """The plan as JSON fields."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def __str__(self) -> str:
+        wide = max(map(len, self.columns))
+        parts = [
+            ("merge", self.explanation),
+            ("source", [self.source]),
+            ("columns", [f"{name:<{wide}}  {what}" for name, what in self.columns.items()]),
+            ("time", [self.time]),
+            ("output", [", ".join(f"{name} {kind}" for name, kind in self.output.items())]),
+            ("sink", [self.sink, self.checkpoint]),
+        ]
+        return "\n".join(
+            f"{name if n == 0 else '':<9}{line}" for name, lines in parts for n, line in enumerate(lines)
+        )
+
+
+def plan(job: Job, rows: DataFrame | Folder, merged: DataFrame) -> Plan:
+    """What a job would do with these rows."""
+    merger = _merger(job.merge)
+    status = merger.status()
+    done = completed(job.checkpoint)
+    after = f"after micro-batch {done}" if done >= 0 else "anew"
+    if begun(job.checkpoint) > done:
+        after += f", with micro-batch {begun(job.checkpoint)}, which was begun"
+    return Plan(
+        status.case,
+        status.reason,
+        merger.explain().split("\n"),
+        _columns(job.merge, rows),
+        _time(job.merge),
+        {field.name: field.dataType.simpleString() for field in merged.schema.fields},
+        _source(job, rows),
+        f"{job.out}, as {job.sink.format}; refused rows in {job.quarantine or job.out / '_quarantine'}",
+        f"checkpoint {job.checkpoint}: begins {after}",
+    )
+
+
+def _merger(table: MergeTable) -> Merger:
+    """A merge with the replicas that are known, and one that stands for all others."""
+    given = table.arguments()
+    merger = Merger(
+        given.get("case"),
+        given.get("policy"),
+        pace=given.get("pace", Pace.SLOWEST),
+        identity=names_of(given.get("identity")),
+    )
+    lossy = given["lossy"]
+    some = () if isinstance(lossy, bool) else names_of(lossy) or ()
+    named = list(dict.fromkeys([*(names_of(given["replicas"]) or ()), *some]))
+    for name in [*named, f"every {'other ' if named else ''}replica"]:
+        complete = not lossy if isinstance(lossy, bool) else name not in some
+        merger.attach(name, properties=given.get("properties"), complete=complete)
+    return merger
+
+
+def _columns(table: MergeTable, rows: DataFrame | Folder) -> dict[str, str]:
+    roles: dict[str, list[str]] = {}
+    for role, words in ROLES.items():
+        name = getattr(table, role)
+        if name is not None:
+            roles.setdefault(name, []).append(words)
+    payload, identity = names_of(table.payload), names_of(table.identity)
+    found = {}
+    for field in rows.schema.fields:
+        name = field.name
+        if name in roles:
+            what = ", ".join(roles[name])
+        elif payload is not None and name not in payload:
+            what = "not used"
+        elif identity is not None and name not in identity:
+            what = "payload, carried along"
+        else:
+            what = "payload, tells events apart"
+        found[name] = f"{field.dataType.simpleString()}: {what}"
+    return found
+
+
+def _time(table: MergeTable) -> str:
+    if table.disorder is not None:
+        return f"a row comes at most {table.disorder} after rows that start later"
+    if table.kind is not None:
+        return f"rows whose {table.kind} is stable say how far a replica has come"
+    return "nothing says how far a replica has come: give kind or disorder, or nothing is ever final"
+
+
+def _source(job: Job, rows: DataFrame | Folder) -> str:
+    from pathlib import Path
+
+    from anabranch.cli.job_tables import SourceTable
+    from anabranch.connectors.folder import Folder, listed
+
+    if isinstance(rows, Folder):
+        there = listed(Path(rows.path))
+        return f"{rows.path}: " + ", ".join(f"{name} {len(files)} files" for name, files in there.items())
+    if isinstance(job.source, SourceTable):
+        return f"{job.source.format} of Spark's"
+    return f"rows() of {job.file.name}"

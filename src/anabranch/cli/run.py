@@ -1,0 +1,182 @@
+"""Run a merge on Spark, as a file says.
+
+FILE.toml has the tables [source], [merge] and [sink], and [spark] if the defaults will not do:
+
+  [source]                           a folder with a sub-folder of files for each replica
+  path = "feeds"
+  files_per_trigger = 20             also: schema, bytes_per_trigger, rows_per_trigger
+
+  [merge]                            the arguments of anabranch.spark.merge, by name
+  start = "at"
+  end = "until"
+  replica = "replica"
+  disorder = "30 seconds"
+  policy = "final"                   or { name = "quorum", fraction = 0.6, lag = 60 }
+
+  [sink]
+  path = "merged"                    also: checkpoint, quarantine, format, trigger, available_now
+
+  [spark]
+  master = "local[4]"                also: shards, config, log
+
+Any streaming source of Spark's will do: format = "kafka" with its [source.options], and select = [SQL, …]
+where its columns are not yet those of the rows. FILE.py has a function rows(spark), which gives a streaming
+frame or the path of a folder, and the dicts MERGE, SINK and SPARK with the same keys. Paths are relative to
+the file.
+
+A line for each micro-batch goes to standard error: what came in and went out, how far the stream is stable,
+how far each replica is behind, the size of the state, and what was quarantined. With --json it is a line of
+JSON on standard output. What Spark itself says is in spark.log in the checkpoint, unless [spark] names
+another log ("-" is standard error).
+
+Ctrl-C or SIGTERM stops after the micro-batch under way, and the next run goes on from there. A second one
+stops at once, and the next run repeats what was cut short; the folder has every micro-batch once either way.
+
+Exit status: 0 all was read, or the query was stopped; 1 (only with --strict) rows were quarantined, replicas
+disagreed or nobody can lead; 2 misuse, or the query failed.
+
+examples:
+  anabranch run job.toml --check      what would be done and why, and nothing is started
+  anabranch run job.toml              until it is stopped
+  anabranch run job.toml --once       what is there now
+  anabranch run job.py --once --strict --json > progress.jsonl
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anabranch.cli.arguments import add_json
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from anabranch.cli.following import Totals
+    from anabranch.cli.job import Job
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``run``."""
+    parser.add_argument("file", metavar="FILE", help="the job, a .toml or .py file")
+    parser.add_argument("--once", action="store_true", help="stop when all that is there has been read")
+    parser.add_argument("--check", action="store_true", help="say what would be done and why; start no query")
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="exit status 1 if rows were quarantined, replicas disagreed or nobody can lead",
+    )
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check the file, and run what it says."""
+    from anabranch.cli.job import read_job
+
+    job = read_job(options.file)
+    if options.check:
+        with tempfile.TemporaryDirectory() as folder, _session(job, Path(folder, "spark.log")) as spark:
+            return _check(job, spark, options)
+    job.checkpoint.mkdir(parents=True, exist_ok=True)
+    log = job.place(job.spark.log) if job.spark.log else job.checkpoint / "spark.log"
+    with _session(job, log) as spark:
+        return _run(job, spark, options)
+
+
+@contextmanager
+def _session(job: Job, log: Path) -> Iterator[SparkSession]:
+    """The Spark of a job, which ends with it."""
+    from anabranch import spark as ab
+    from anabranch.cli.spark_errors import told_as_ours
+    from anabranch.engines.spark.jvm import end_jvm
+
+    told = None if job.spark.log == "-" else log
+    try:
+        with told_as_ours(told):
+            yield ab.session(
+                job.spark.master,
+                name=job.file.stem,
+                shards=job.spark.shards,
+                config=job.spark.settings(),
+                log=told,
+            )
+    finally:
+        end_jvm()
+
+
+def _merged(job: Job, spark: SparkSession) -> tuple[Any, DataFrame]:
+    """What is merged, and what comes of it."""
+    from anabranch import spark as ab
+
+    rows = job.rows(spark)
+    try:
+        return rows, ab.merge(rows, **job.merge.arguments())
+    except (ValueError, TypeError) as error:
+        error.add_note(f"In {job.file}.")
+        raise
+
+
+def _check(job: Job, spark: SparkSession, options: argparse.Namespace) -> int:
+    from anabranch.cli.plan import plan
+
+    rows, merged = _merged(job, spark)
+    found = plan(job, rows, merged)
+    print(json.dumps(found.fields(), ensure_ascii=False) if options.json else found)
+    return 0
+
+
+def _run(job: Job, spark: SparkSession, options: argparse.Namespace) -> int:
+    from anabranch import spark as ab
+    from anabranch.cli.following import follow, stoppable
+    from anabranch.cli.micro_batches import Lines
+    from anabranch.engines.spark.checkpoint import completed
+
+    _, merged = _merged(job, spark)
+    lines = Lines.of(merged, as_json=options.json)
+    with stoppable() as stop:
+        after = completed(job.checkpoint)
+        query = ab.write_folder(
+            merged,
+            job.out,
+            checkpoint=job.checkpoint,
+            quarantine=job.quarantine,
+            format=job.sink.format,
+            available_now=options.once or job.sink.available_now,
+            trigger=None if options.once else job.sink.trigger,
+            name=job.file.stem,
+        )
+        _say(f"{job.file.name} runs; {_goes_on(after)}", options)
+        totals = follow(query, job.checkpoint, after, stop, lines.tell)
+    _conclude(job, totals, lines.summary(totals), options)
+    bad = totals.quarantined or totals.disagreements or (totals.last is not None and totals.last.stuck)
+    return 1 if options.strict and bad else 0
+
+
+def _goes_on(after: int) -> str:
+    return "the checkpoint is new" if after < 0 else f"it goes on after micro-batch {after} of its checkpoint"
+
+
+def _conclude(job: Job, totals: Totals, summary: dict[str, Any], options: argparse.Namespace) -> None:
+    end = "stopped" if totals.stopped else "all was read"
+    if options.json:
+        print(json.dumps({"end": end, **summary, "checkpoint": str(job.checkpoint)}), flush=True)
+        return
+    if totals.stopped and totals.last is not None:
+        end += f" after micro-batch {totals.last.batch}"
+    _say(f"{end}: {', '.join(f'{value:,} {name}' for name, value in summary.items())}", options)
+    if totals.last is not None and totals.last.stuck:
+        _say(totals.last.stuck, options)
+    if totals.quarantined:
+        _say(f"what was quarantined is in {job.quarantine or job.out / '_quarantine'}", options)
+    _say(f"the merged stream is in {job.out}; the next run goes on from {job.checkpoint}", options)
+
+
+def _say(words: str, options: argparse.Namespace) -> None:
+    if not options.json:
+        print(f"anabranch: {words}", file=sys.stderr, flush=True)

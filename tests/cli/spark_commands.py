@@ -1,0 +1,64 @@
+"""Commands that start Spark, each in a process of its own as a person starts them."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+COMMAND = [sys.executable, "-m", "anabranch.cli.main"]
+MINUTES = 240
+
+
+def run(*arguments: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=cwd,
+        env=os.environ | env,
+        capture_output=True,
+        text=True,
+        timeout=MINUTES,
+        check=False,
+    )
+
+
+def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*COMMAND, *arguments],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def descendants(process: int) -> set[int]:
+    """All processes that one started, and those they started."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            except OSError:
+                continue
+    found = {process}
+    while new := {child for child, parent in parents.items() if parent in found} - found:
+        found |= new
+    return found - {process}
+
+
+def are_gone(processes: set[int], seconds: float = 20) -> bool:
+    """None of the processes is there any more, or will be in a moment; a defunct one is gone."""
+
+    def runs(number: int) -> bool:
+        try:
+            return Path(f"/proc/{number}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+        except OSError:
+            return False
+
+    until = time.monotonic() + seconds
+    while any(map(runs, processes)):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.1)
+    return True
