@@ -30,13 +30,18 @@ from anabranch.cli.job import read_job
 from anabranch.cli.job_tables import MergeTable, SinkTable, SparkTable
 from anabranch.cli.main import main
 from anabranch.cli.micro_batches import Lines, leader
+from anabranch.cli.spark_errors import told_as_ours
+from anabranch.engines.spark.failure import WorkerError
+from anabranch.engines.spark.jvm import SHORT_LIVED
 from anabranch.engines.spark.status import Replica, Status
 from anabranch.model.batch import Batch
+from anabranch.model.schema import SchemaError
 
 SOURCE = '[source]\npath = "feeds"\n'
 MERGE = '[merge]\nstart = "at"\nend = "until"\nkind = "kind"\nreplica = "replica"\n'
 SINK = '[sink]\npath = "out"\n'
 SPARK = '[spark]\nmaster = "local[2]"\nshards = 2\n'
+QUICK = "".join(f"config.'{key}' = '{value}'\n" for key, value in SHORT_LIVED.items())
 
 
 def job_file(folder: Path, *parts: str, name: str = "job.toml") -> str:
@@ -239,7 +244,7 @@ def put(folder: Path, name: str, number: int, *rows) -> None:
 
 
 def test_a_job_runs_until_it_is_stopped_and_the_next_run_goes_on_from_there(tmp_path):
-    job = job_file(tmp_path, SOURCE, MERGE, SINK, SPARK)
+    job = job_file(tmp_path, SOURCE, MERGE, SINK, SPARK, QUICK)
     for name in ("east", "west"):
         put(
             tmp_path / "feeds",
@@ -319,10 +324,28 @@ def test_a_check_explains_the_plan_and_starts_nothing(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["job.py"]
 
 
-def test_what_spark_cannot_do_is_said_in_a_few_lines(tmp_path):
-    text = RATE.replace("value % 5", "valu % 5")
-    done = run("run", job_file(tmp_path, text, name="job.py"), "--check", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "job.py, line 4: AnalysisException" in done.stderr
-    assert "valu" in done.stderr
-    assert len(done.stderr.splitlines()) <= 3
+def test_what_goes_wrong_in_rows_is_said_with_its_line(tmp_path):
+    job = read_job(job_file(tmp_path, RATE, name="job.py"))
+    with pytest.raises(ValueError, match=r"job\.py, line 3: AttributeError: .*readStream"):
+        job.rows(None)
+
+
+def test_what_spark_cannot_do_is_an_error_of_ours_in_a_line():
+    from pyspark.errors import AnalysisException
+
+    page = "[UNRESOLVED_COLUMN] A column with name `valu` cannot be resolved.;\n'Project [...]\n+- Relation\n"
+    with (
+        pytest.raises(ValueError, match=r"Spark could not do this: .*`valu`") as caught,
+        told_as_ours(Path("log")),
+    ):
+        raise AnalysisException(page)
+    assert "\n" not in str(caught.value)
+    assert caught.value.__notes__ == ["What Spark said is in log."]
+
+
+def test_an_error_of_a_worker_stays_what_it_was():
+    from pyspark.errors import StreamingQueryException
+
+    told = WorkerError(SchemaError("0001.parquet has no column 'at'"))
+    with pytest.raises(SchemaError, match=r"^0001.parquet has no column 'at'$"), told_as_ours():
+        raise StreamingQueryException(f"[STREAM_FAILED] … {told}")

@@ -17,7 +17,7 @@ from anabranch.model.output_policy import FinalOnly
 
 
 def test_a_fragment_follows_another_whose_shards_are_its_channels(spark, tmp_path):
-    """The first lets out what is final, each shard at its own pace; the second tells apart by another column."""
+    """The first lets out what is final, each shard at its pace; the second tells apart by a column."""
     random_rows = [Insert({"value": f"v{n % 17}"}, n, n + 3 + n % 11) for n in range(200)]
     stream = [*random_rows[:120], Stable(100), *random_rows[120:], Stable(2**63 - 1)]
     (tmp_path / "in").mkdir()
@@ -39,7 +39,7 @@ def test_a_fragment_follows_another_whose_shards_are_its_channels(spark, tmp_pat
     )
     again = repacked(first, ("value",), ids)
     second = run(again, Fragment(identity=("value",), channels=2), ids, "second")
-    unpacking = Unpacking(pa.schema([("value", pa.string()), ("room", pa.string())]), pa.int64(), True, True)
+    unpacking = Unpacking(pa.schema([("value", pa.string()), ("room", pa.string())]), pa.int64(), True, 1)
     out = unpacked(second, unpacking, spark_schema(rows.schema, unpacking, "start", ["value", "room"]))
     query = ab.write_folder(out, tmp_path / "out", checkpoint=tmp_path / "checkpoint", available_now=True)
     ab.wait(query)

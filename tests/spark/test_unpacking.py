@@ -26,7 +26,7 @@ from anabranch.model.identity import identities
 from anabranch.model.properties import Case
 
 TEXT = pa.schema([("v", pa.string())])
-UNPACKING = Unpacking(TEXT, pa.int64(), refusals=True, stables=True)
+UNPACKING = Unpacking(TEXT, pa.int64(), refusals=True, speaker=0)
 
 
 def status(shard: int, frontier: int, *, advanced: bool = True) -> str:
@@ -63,7 +63,7 @@ def through_shards(payload: pa.RecordBatch, case: Case, shards: int) -> pa.Recor
             found += [(n, data, None, None) for n, answer in answers.items() for data in answer.bodies]
         query.restart()
     said = pa.RecordBatch.from_pylist([dict(zip(ANSWERS.names, row, strict=True)) for row in found], ANSWERS)
-    unpacking = Unpacking(payload.schema, pa.int64(), refusals=False, stables=True)
+    unpacking = Unpacking(payload.schema, pa.int64(), refusals=False, speaker=0)
     out = pa.Table.from_batches(unpacking.rows([said]), unpacking.schema()).sort_by("start")
     assert out.column("start").to_pylist() == list(range(payload.num_rows))
     if unpacking.nested:
@@ -112,7 +112,7 @@ class TestRows:
         assert (row["v"], row["w"]) == ("a", None)
 
     def test_a_payload_may_have_no_columns(self):
-        unpacking = Unpacking(pa.schema([]), pa.int64(), refusals=False, stables=True)
+        unpacking = Unpacking(pa.schema([]), pa.int64(), refusals=False, speaker=0)
         assert unpacked(unpacking, (0, body(Insert({}, 1, 5)), None, None)) == [
             {"kind": "insert", "start": 1, "end": 5, "old_end": None}
         ]
@@ -129,7 +129,7 @@ class TestRows:
         assert (row["kind"], row["start"]) == ("stable", None)
 
     def test_where_shards_differ_no_stable_is_told(self):
-        assert unpacked(replace(UNPACKING, stables=False), (0, None, None, status(0, 7))) == []
+        assert unpacked(replace(UNPACKING, speaker=None), (0, None, None, status(0, 7))) == []
 
     def test_what_was_refused_is_a_row_with_nothing_else(self):
         data = refusal.to_bytes([Refusal("malformed", "why", "east", "task 1 row 7", '{"v":1}')])

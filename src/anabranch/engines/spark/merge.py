@@ -136,14 +136,14 @@ def merged(rows: "DataFrame | Door", layout: Layout, fragment: Fragment, rows_pe
     layout.check(schema)
     layout = _in_ticks(layout, schema)
     payload_names = layout.payload_of(schema.names)
+    _ = identities(pa.RecordBatch.from_pylist([], pa.schema([schema.field(n) for n in payload_names])))
+    ids = shard_ids(shards_of(rows.sparkSession))
     unpacking = Unpacking(
         pa.schema([schema.field(name).with_nullable(True) for name in payload_names]),
         _clock(schema.field(layout.start).type),
         fragment.quarantines(),
-        not isinstance(fragment.policy, FinalOnly),
+        None if isinstance(fragment.policy, FinalOnly) else len(ids) - 1,
     )
-    _ = identities(pa.RecordBatch.from_pylist([], pa.schema([schema.field(n) for n in payload_names])))
-    ids = shard_ids(shards_of(rows.sparkSession))
     native = not isinstance(rows, DataFrame)
     packing = Packing(layout, len(ids), rows_per_parcel, ordered=layout.sequence is not None or native)
     parcels = packed(rows, packing, ids) if isinstance(rows, DataFrame) else rows.parcels(packing, ids)

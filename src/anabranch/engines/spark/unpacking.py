@@ -28,8 +28,8 @@ class Unpacking:
     payload: pa.Schema
     clock: pa.DataType
     refusals: bool
-    stables: bool
-    """All shards reach the same frontier, so that of the first stands for it."""
+    speaker: int | None
+    """The shard whose stable stands for all, the last, because its rows come last; None: nobody says it."""
 
     @property
     def nested(self) -> bool:
@@ -60,9 +60,9 @@ class Unpacking:
                         yield self.row_batch(said.batch(slice(None)))
                     elif refused.is_valid and self.refusals:
                         yield self._refused(refusal.from_bytes(refused.as_py()))
-                    elif status.is_valid and self.stables:
+                    elif status.is_valid and self.speaker is not None:
                         now = msgspec.json.decode(status.as_py(), type=ShardStatus)
-                        if now.shard == 0 and now.advanced:
+                        if now.shard == self.speaker and now.advanced:
                             yield self.row_batch(Batch.stable(now.frontier))
 
     def row_batch(self, batch: Batch) -> pa.RecordBatch:
