@@ -4,7 +4,8 @@ A voice is one stretch of one channel of one replica, from a sequence number on.
 (``ordered``), a stable stands where it was said; where it is not, all stables of a micro-batch count at its
 end. A parcel is bytes: a mark with a version, a JSON header with the voices and the lengths of the parts,
 then the parts as Arrow streams: the columns of the elements, the distinct payloads, their identities.
-Columns that say nothing (one voice, no adjusts, each element with a payload of its own) are left out.
+Columns take as few bytes as their values need (`narrow`): none, where all lifetimes are equally long, all
+elements are inserts, or each has a payload of its own.
 """
 
 from collections.abc import Sequence
@@ -16,12 +17,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anabranch.model.batch import Batch
+from anabranch.engines.spark.narrow import narrowed, rows_of_steps, steps, widened
+from anabranch.model.batch import Batch, Kind
 from anabranch.model.identity import Words
 from anabranch.model.rows import rows_in_runs, rows_without_columns, stacked, take_rows
 
 MARK = b"anabranch-parcel-1\n"
 NO_PAYLOAD = -1
+_FEW = 64
 
 
 class ParcelError(ValueError):
@@ -46,9 +49,14 @@ class Voice:
 
 class _Header(msgspec.Struct):
     voices: list[tuple[str, str, int, bool, int]]
-    rows: int
+    counts: list[int]
+    """How many elements each voice says."""
     lengths: list[int]
-    columns: list[str]
+    """Of the parts."""
+    least: dict[str, int]
+    """Of each column."""
+    others: list[tuple[int, int]] | None
+    """The elements that are no inserts and their kinds, where they are few; else the kinds are a column."""
 
 
 @dataclass(frozen=True)
@@ -129,18 +137,23 @@ class Parcel:
 
 def to_bytes(parcel: Parcel) -> bytes:
     """The parcel as bytes."""
-    count = len(parcel)
-    columns: dict[str, Any] = {"kind": parcel.kind, "start": parcel.start, "end": parcel.end}
-    if parcel.old_end.any():
-        columns["old_end"] = parcel.old_end
-    if len(parcel.voices) > 1:
-        columns["voice"] = parcel.voice
-    if not _counts_up(parcel.row):
-        small = not count or int(parcel.row.max()) < 2**31
-        columns["row"] = parcel.row.astype(np.int32 if small else np.int64)
-    if parcel.payload.num_rows != count or not _counts_up(parcel.place):
+    bounds = np.searchsorted(parcel.voice, np.arange(len(parcel.voices) + 1))
+    is_event = parcel.kind <= Kind.ADJUST
+    columns: dict[str, Any] = {"start": parcel.start, "old_end": parcel.old_end}
+    columns["span"] = _spans(parcel, is_event)
+    columns["step"] = steps(parcel.row, bounds[:-1][np.diff(bounds) > 0])
+    if parcel.payload.num_rows != len(parcel) or not _counts_up(parcel.place):
         columns["place"] = parcel.place
-    parts = [_stream(pa.RecordBatch.from_pydict({name: pa.array(c) for name, c in columns.items()}))]
+    others = np.flatnonzero(parcel.kind != Kind.INSERT)
+    few = len(others) <= _FEW
+    if not few:
+        columns["kind"] = parcel.kind
+    least, kept = {}, {}
+    for name, column in columns.items():
+        least[name], offsets = narrowed(column)
+        if offsets is not None:
+            kept[name] = pa.array(offsets)
+    parts = [_stream(pa.RecordBatch.from_pydict(kept)) if kept else b""]
     parts.append(_stream(parcel.payload) if parcel.payload.num_columns else _nothing(parcel.payload.num_rows))
     if parcel.identities is not None:
         words = parcel.identities.view(np.int64)
@@ -149,16 +162,27 @@ def to_bytes(parcel: Parcel) -> bytes:
         )
     header = _Header(
         [(v.replica, v.channel, v.sequence, v.ordered, v.last) for v in parcel.voices],
-        count,
+        np.diff(bounds).tolist(),
         [len(part) for part in parts],
-        list(columns),
+        least,
+        list(zip(others.tolist(), parcel.kind[others].tolist(), strict=True)) if few else None,
     )
     head = msgspec.json.encode(header)
     return b"".join([MARK, len(head).to_bytes(4, "little"), head, *parts])
 
 
+def _spans(parcel: Parcel, is_event: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """How long each lifetime is, modulo 2^64; what is no event is as long as the first one."""
+    with np.errstate(over="ignore"):
+        spans = parcel.end - parcel.start
+    if not is_event.all():
+        first = int(np.argmax(is_event))
+        spans[~is_event] = spans[first] if is_event.any() else 0
+    return spans
+
+
 def from_bytes(data: bytes | memoryview) -> Parcel:
-    """The parcel that the bytes hold; its columns share them."""
+    """The parcel that the bytes hold; its payloads share them."""
     view = memoryview(data)
     if bytes(view[: len(MARK)]) != MARK:
         error = ParcelError(f"a parcel begins with {MARK!r}, this begins with {bytes(view[: len(MARK)])!r}")
@@ -173,12 +197,24 @@ def from_bytes(data: bytes | memoryview) -> Parcel:
     for size in header.lengths:
         parts.append(view[position : position + size])
         position += size
-    columns, count = _batch(parts[0]), header.rows
-    payload = _batch(parts[1])
+    counts = np.array(header.counts, np.int64)
+    count = int(counts.sum())
+    kept = _batch(parts[0]) if len(parts[0]) else rows_without_columns(0)
 
-    def column(name: str, otherwise: Any) -> Any:
-        return np.asarray(columns.column(name)) if name in header.columns else otherwise
+    def column(name: str, kind: Any) -> Any:
+        offsets = np.asarray(kept.column(name)) if name in kept.schema.names else None
+        return widened(header.least[name], offsets, count, kind)
 
+    if header.others is None:
+        kinds = column("kind", np.int8)
+    else:
+        kinds = np.zeros(count, np.int8)
+        for row, kind in header.others:
+            kinds[row] = kind
+    start = column("start", np.int64)
+    with np.errstate(over="ignore"):
+        end = start + column("span", np.int64)
+    end[kinds > Kind.ADJUST] = 0
     identities = None
     if len(parts) > 2:
         words = _batch(parts[2])
@@ -187,14 +223,14 @@ def from_bytes(data: bytes | memoryview) -> Parcel:
         )
     return Parcel(
         tuple(Voice(*voice) for voice in header.voices),
-        column("voice", np.zeros(count, np.int16)),
-        column("row", np.arange(count)).astype(np.int64),
-        column("kind", None),
-        column("start", None),
-        column("end", None),
-        column("old_end", np.zeros(count, np.int64)),
-        column("place", np.arange(count, dtype=np.int32)),
-        payload,
+        np.repeat(np.arange(len(counts), dtype=np.int16), counts),
+        rows_of_steps(column("step", np.int64), counts),
+        kinds,
+        start,
+        end,
+        column("old_end", np.int64),
+        column("place", np.int32) if "place" in header.least else np.arange(count, dtype=np.int32),
+        _batch(parts[1]),
         identities,
     )
 

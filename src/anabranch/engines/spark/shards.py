@@ -16,7 +16,7 @@ def shard_ids(count: int) -> tuple[int, ...]:
     others empty.
 
     >>> shard_ids(4)
-    (3, 2, 0, 5)
+    (12, 6, 2, 0)
     """
     if count < 1:
         raise ValueError(f"a fragment has 1 shard or more, not {count}")
