@@ -141,7 +141,7 @@ def test_a_snapshot_is_written_when_more_has_been_heard_than_it_holds(monkeypatc
         snapshots += [step] if store.snapshot.written else []
     assert snapshots
     assert len(snapshots) < 10
-    assert store.recalled().merger.status().live == 1_000 + 19 * 100
+    assert store.recalled().merger.status().live == 1_000 + 59 * 200
 
 
 def test_what_was_heard_before_a_snapshot_is_removed(monkeypatch):
