@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from random import Random
+from threading import Event
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -169,3 +170,93 @@ def test_an_error_of_a_worker_arrives_as_ours(spark, tmp_path):
         ab.wait(query)
     assert "Py4J" not in str(caught.value)
     assert caught.value.__notes__
+
+
+def test_types_names_and_nulls_of_a_payload_survive_exactly(spark):
+    import datetime as dt
+    from decimal import Decimal
+
+    from pyspark.sql import types as t
+
+    inner = t.StructType([t.StructField("n", t.ShortType()), t.StructField("my text", t.StringType())])
+    schema = t.StructType(
+        [
+            t.StructField("who", t.StringType()),
+            t.StructField("at", t.TimestampType()),
+            t.StructField("my col", t.IntegerType(), False),
+            t.StructField("_x", t.DecimalType(38, 10)),
+            t.StructField("class", t.ArrayType(inner)),
+            t.StructField("a.b", t.MapType(t.StringType(), t.DoubleType())),
+            t.StructField("day", t.DateType()),
+            t.StructField("local", t.TimestampNTZType()),
+            t.StructField("raw", t.BinaryType()),
+            t.StructField("nothing", t.StringType()),
+            t.StructField("flag", t.BooleanType()),
+            t.StructField("`tick`", t.FloatType()),
+        ]
+    )
+    noon = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
+    payload = (
+        7,
+        Decimal("12345678901234567890.0123456789"),
+        [(3, "x"), (None, None)],
+        {"k": 1.5, "z": None},
+        dt.date(2020, 2, 29),
+        dt.datetime(2026, 3, 1, 12, 0, 0, 1),
+        b"\x00\xff",
+        None,
+        True,
+        0.5,
+    )
+    rows = [("a", noon, *payload), ("b", noon, *payload)]
+    frame = spark.createDataFrame(rows, schema)
+    out = ab.merge(frame, start="at", replica="who", disorder="1 second").where("kind = 'insert'")
+    for field in schema.fields[2:]:
+        assert out.schema[field.name].dataType == field.dataType
+    names = [f"`{name.replace('`', '``')}`" for name in schema.names[2:]]
+    assert out.select(*names).collect() == frame.where("who = 'a'").select(*names).collect()
+    [moment] = out.select("start").collect()
+    assert moment.start == frame.first().at
+
+
+def test_a_payload_column_with_the_name_of_another_column_is_kept_in_a_struct(spark):
+    frame = spark.createDataFrame([("a", 5, "own"), ("b", 5, "own")], "who string, at long, kind string")
+    [row] = ab.merge(frame, start="at", replica="who").where("kind = 'insert'").collect()
+    assert row.payload.kind == "own"
+
+
+def test_a_frame_without_the_columns_that_are_named_is_refused_at_once(spark):
+    frame = spark.createDataFrame([("a", 5)], "who string, at long")
+    with pytest.raises(TypeError, match="replica is column 'gateway', and there is none"):
+        ab.merge(frame, start="at", replica="gateway")
+
+
+def test_each_micro_batch_is_told_to_who_watches(spark, tmp_path, copies):
+    for name, copy in copies.items():
+        for number, part in enumerate(pieces(Random(1), copy, 2)):
+            put(tmp_path / "in", name, number, part)
+    seen, over = [], Event()
+
+    def told(status, progress):
+        seen.append((status, progress.batchId))
+        if status.frontier == FOREVER:
+            over.set()
+
+    listener = ab.watch(spark, told)
+    rows = ab.folder(spark, tmp_path / "in", files_per_trigger=3)
+    query = ab.write_folder(
+        ab.merge(rows, **ELEMENTS, case="R3"),
+        tmp_path / "out",
+        checkpoint=tmp_path / "checkpoint",
+        available_now=True,
+    )
+    ab.wait(query)
+    assert over.wait(60), "Spark tells listeners a little later"
+    spark.streams.removeListener(listener)
+    statuses = [status for status, _ in seen]
+    assert [status.batch for status in statuses] == [batch for _, batch in seen] == [0, 1]
+    inserts = sum(isinstance(e, Insert) for copy in copies.values() for e in copy)
+    assert sum(status.heard["insert"] for status in statuses) == inserts
+    assert set(statuses[-1].replicas) == {"a", "b", "c"}
+    assert statuses[-1].frontier == FOREVER
+    assert {one.lag for one in statuses[-1].replicas.values()} == {0}

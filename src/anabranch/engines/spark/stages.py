@@ -33,10 +33,13 @@ def packed(rows: "DataFrame", packing: Packing, ids: tuple[int, ...]) -> "DataFr
 
         context = TaskContext.get()
         task = context.partitionId() if context else 0
+        own = (batch.rename_columns(names) for batch in batches)
         with told_to_driver():
-            yield from parcel_rows(_reads(batches, packing, task), packing, ids)
+            yield from parcel_rows(_reads(own, packing, task), packing, ids)
 
-    return rows.mapInArrow(pack, PARCEL_COLUMNS)
+    # mapInArrow looks columns up by name, and takes the dot in a name for a field of a struct.
+    names = rows.columns
+    return rows.toDF(*(f"c{n}" for n in range(len(names)))).mapInArrow(pack, PARCEL_COLUMNS)
 
 
 def _reads(batches: Iterable[pa.RecordBatch], packing: Packing, task: int) -> Iterator[Read]:
