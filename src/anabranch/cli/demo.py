@@ -19,6 +19,7 @@ import argparse
 import json
 import shutil
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     said = {"east": east(random, truth), "west": west(random, truth)}
     talk = _Talk(quiet=options.json)
     talk.introduce(truth, said)
-    deduplicated = _on_spark(place, said, talk)
+    deduplicated = _on_spark(place, truth, said, talk)
 
     batches = list(feed.written(place / "merged"))
     merged = Relation()
@@ -119,14 +120,16 @@ def _made_anew(place: Path) -> Path:
     return place
 
 
-def _on_spark(place: Path, said: dict[str, list[Row]], talk: _Talk) -> list[Row]:
+def _on_spark(place: Path, truth: list[Reading], said: dict[str, list[Row]], talk: _Talk) -> list[Row]:
     """Merge on Spark; the rows that de-duplication lets through."""
     from anabranch import spark as ab
     from anabranch.cli.failover import merging, rivals
+    from anabranch.cli.failover.warming import warm
     from anabranch.cli.spark_errors import told_as_ours
     from anabranch.engines.spark.jvm import SHORT_LIVED, end_jvm
 
     config = {**SHORT_LIVED, "spark.sql.warehouse.dir": str(place / "warehouse")}
+    threading.Thread(target=warm, args=(truth, said), daemon=True).start()
     try:
         with told_as_ours(place / "spark.log"):
             spark = ab.session("local[2]", name="demo", shards=2, config=config, log=place / "spark.log")

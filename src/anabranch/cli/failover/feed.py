@@ -57,16 +57,20 @@ def put(folder: Path, step: int, said: Mapping[str, Sequence[Row]]) -> None:
 
 def _part(place: Path, rows: Sequence[Row], now: int) -> tuple[Path, Path]:
     """A file under a name that nobody looks at, and the name it is to have."""
-    columns = [[getattr(row, name) for row in rows] for name in _COLUMNS.names]
-    arrays = [
-        pa.array([_micros(one) for one in column] if name in _TIMES else column, field.type)
-        for name, field, column in zip(_COLUMNS.names, _COLUMNS, columns, strict=True)
-    ]
     part = place.with_name(f".{place.name}")
-    pq.write_table(pa.Table.from_arrays(arrays, schema=_COLUMNS), part)
+    pq.write_table(pa.Table.from_batches([columns(rows)]), part)
     then = (BEGIN + timedelta(seconds=now)).timestamp()
     os.utime(part, (then, then))  # Spark's own file source reads files by age
     return part, place
+
+
+def columns(rows: Sequence[Row]) -> pa.RecordBatch:
+    """Rows as they are in a file."""
+    arrays = []
+    for field in _COLUMNS:
+        values = [getattr(row, field.name) for row in rows]
+        arrays.append(pa.array(map(_micros, values) if field.name in _TIMES else values, field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=_COLUMNS)
 
 
 def _micros(time: int | None) -> int | None:

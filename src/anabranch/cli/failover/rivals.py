@@ -72,7 +72,7 @@ def deduplicated(spark: SparkSession, folder: Path) -> list[Row]:
             seconds(one["end"]),
             seconds(one["old_end"]) if one["kind"] == "adjust" else None,
         )
-        for one in sorted(found, key=lambda one: one["said"])
+        for one in sorted(found, key=lambda one: (one["said"], one["kind"] != "insert"))
     ]
 
 

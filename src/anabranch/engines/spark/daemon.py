@@ -17,9 +17,9 @@ def without_zips(path: list[str]) -> list[str]:
 if __name__ == "__main__":
     sys.path[:] = without_zips(sys.path)
 
-    import anabranch.connectors.folder_sink
+    from pyspark.daemon import manager
+
     import anabranch.engines.spark.processor
     import anabranch.engines.spark.unpacking  # noqa: F401
-    from pyspark.daemon import manager
 
     manager()

@@ -12,9 +12,13 @@ from pathlib import Path
 from typing import Any
 
 OLDEST = 17
-SHORT_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-"""Settings for a JVM that lives for a minute: its optimising compiler would cost more than it brings (a merge
-of nine small micro-batches with a restart took 45 s of CPU with them, 62 s without)."""
+SHORT_LIVED = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.python.daemon.module": "anabranch.engines.spark.daemon",
+}
+"""Settings for a session that lives for a minute. What the optimising compiler of the JVM costs does not come
+back (nine small micro-batches took 45 s of CPU without it, 62 s with), and much of a short query is the start
+of Python processes (50 s of CPU for the demo, 44 s with that daemon)."""
 SECONDS = 15.0
 """How long a JVM may take to end by itself."""
 

@@ -1,0 +1,34 @@
+"""What the query and its judge run, compiled while Spark starts; each worker would compile it for itself.
+
+There is something to compile the first time on a machine only; others find it in Numba's cache.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from anabranch.cli.failover.feed import columns, relation
+from anabranch.cli.failover.readings import Reading
+from anabranch.cli.failover.replicas import Row
+from anabranch.engines.spark import parcel
+from anabranch.engines.spark.fragment import Fragment
+from anabranch.engines.spark.layout import Layout, Place
+from anabranch.engines.spark.packing import ROWS, Packing
+from anabranch.engines.spark.shard import Shard
+from anabranch.model.properties import Properties
+
+
+def warm(truth: Sequence[Reading], said: Mapping[str, Sequence[Row]]) -> None:
+    """Let one shard hear in this process what the query will hear."""
+    layout = Layout("start", "end", "old_end", kind="kind", replica="replica", payload=("sensor", "value"))
+    fragment = Fragment(properties=Properties.of("keyed"))
+    reads = []
+    for name, rows in said.items():
+        batch = columns(rows)
+        replica = pa.array([name] * len(rows)).dictionary_encode()
+        reads.append(layout.read(batch.append_column("replica", replica), Place(name)))
+    parcels = [part for _, part in Packing(layout, 1, ROWS, ordered=True).parcels(iter(reads))]
+    shard = Shard(fragment)
+    shard.hear([parcel.from_bytes(parcel.to_bytes(part)) for part in parcels])
+    Shard.load(fragment, 0, shard.dump())
+    relation(truth)
