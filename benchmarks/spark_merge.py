@@ -3,7 +3,7 @@
 usage: spark_merge.py [doors|growth|live|shards|latency] [OPTIONS]; --help lists them
 
 All contenders run in one process on the same files: three replicas of one stream, each with its own
-disorder. A round is one micro-batch of all of a file of each replica; the first round warms up and is not
+disorder. A round is one micro-batch of all of a file of each replica; the first two warm up and are not
 counted. Figures are rows per second of the median round, input rows counted once per copy.
 """
 
@@ -23,7 +23,19 @@ import pyarrow.parquet as pq
 from anabranch import spark as ab
 from anabranch.engines.spark.watching import status_in
 
+WARM = 2
 REPLICAS = ("a", "b", "c")
+STORE = "spark.sql.streaming.stateStore."
+SPARKS = {
+    "the same, RocksDB as Spark sets it": {
+        f"{STORE}rocksdb.changelogCheckpointing.enabled": "false",
+        f"{STORE}rocksdb.trackTotalNumberOfRows": "true",
+    },
+    "the same, HDFS-backed store": {
+        f"{STORE}providerClass": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+    },
+}
+"""De-duplication with the settings that Spark comes with, instead of those that suit it and us."""
 STEADY = {"start": "at", "replica": "replica", "disorder": "1 second", "case": "R3", "identity": "id"}
 
 
@@ -55,7 +67,7 @@ def written(
 
 
 def timed(frame, place: Path, name: str) -> tuple[list[float], dict]:
-    """Seconds of every round but the first, and the last progress."""
+    """Seconds of every round after those that warm up, and the last progress."""
     checkpoint = place / f"checkpoint-{name}-{time.monotonic_ns()}"
     query = (
         frame.writeStream.format("noop")
@@ -66,7 +78,7 @@ def timed(frame, place: Path, name: str) -> tuple[list[float], dict]:
     query.awaitTermination()
     progress = [p for p in query.recentProgress if p["numInputRows"]]
     seconds = [p["durationMs"]["triggerExecution"] / 1000 for p in progress]
-    return seconds[1:], progress[-1]
+    return seconds[WARM:], progress[-1]
 
 
 def contenders(spark, place: Path, disorder: str = "1 second"):
@@ -84,15 +96,18 @@ def contenders(spark, place: Path, disorder: str = "1 second"):
     def same(batches):
         yield from batches
 
-    settings = {"start": "at", "replica": "replica", "disorder": disorder, "case": "R3"}
+    def deduplicated():
+        return files().withWatermark("at", disorder).dropDuplicatesWithinWatermark(["id", "text"])
+
+    merging = {"start": "at", "replica": "replica", "disorder": disorder, "case": "R3"}
     return {
         "scan": files,
         "identity mapInArrow": lambda: files().mapInArrow(same, schema),
-        "dropDuplicatesWithinWatermark": lambda: (
-            files().withWatermark("at", disorder).dropDuplicatesWithinWatermark(["id", "text"])
-        ),
-        "generic door": lambda: ab.merge(files(), **settings),
-        "native door": lambda: ab.merge(ab.folder(spark, place, files_per_trigger=len(REPLICAS)), **settings),
+        "dropDuplicatesWithinWatermark": deduplicated,
+        "the same, RocksDB as Spark sets it": deduplicated,
+        "the same, HDFS-backed store": deduplicated,
+        "generic door": lambda: ab.merge(files(), **merging),
+        "native door": lambda: ab.merge(ab.folder(spark, place, files_per_trigger=len(REPLICAS)), **merging),
     }
 
 
@@ -100,7 +115,7 @@ def doors(options) -> None:
     """Both doors beside the others."""
     for width in options.width:
         with workplace() as place:
-            written(place / "in", options.events, width, options.rounds + 1)
+            written(place / "in", options.events, width, options.rounds + WARM)
             spark = started(options.shards)
             rows = options.events * len(REPLICAS)
             print(f"\n{width}-byte payloads, {rows:,} rows a round, {options.shards} shards")
@@ -108,12 +123,13 @@ def doors(options) -> None:
             for name, frame in contenders(spark, place / "in").items():
                 if options.only and not any(word in name for word in options.only):
                     continue
-                seconds, _ = timed(frame(), place, name.replace(" ", "-"))
+                with settings(spark, SPARKS.get(name, {})):
+                    seconds, _ = timed(frame(), place, "doors")
                 found[name] = rows / statistics.median(seconds)
                 each = " ".join(f"{s:.2f}" for s in seconds)
                 print(f"  {name:32} {found[name]:12,.0f} rows/s   {each} s", flush=True)
             for name in ("generic door", "native door"):
-                for other in ("dropDuplicatesWithinWatermark", "identity mapInArrow"):
+                for other in ("dropDuplicatesWithinWatermark", *SPARKS, "identity mapInArrow"):
                     if name in found and other in found:
                         print(f"  {name} / {other}: {found[name] / found[other]:.2f}x")
 
@@ -122,7 +138,7 @@ def growth(options) -> None:
     """Seconds of a round at the beginning of a long stream and at its end."""
     with workplace() as place:
         rounds, events = options.rounds * 10, options.events // 10
-        written(place / "in", events, 100, rounds + 1)
+        written(place / "in", events, 100, rounds + WARM)
         spark = started(options.shards)
         print(f"\n{rounds} rounds of {events * len(REPLICAS):,} rows through the native door")
         seconds, last = timed(contenders(spark, place / "in")["native door"](), place, "growth")
@@ -155,7 +171,7 @@ def live(options) -> None:
 def shards(options) -> None:
     """Two shards beside one, and more than there are cores."""
     with workplace() as place:
-        written(place / "in", options.events, 100, options.rounds + 1)
+        written(place / "in", options.events, 100, options.rounds + WARM)
         found = {}
         for count in (1, 2, 8):
             spark = started(count)
@@ -238,6 +254,17 @@ def steady(place: Path, number: int, rows: int = 5_000) -> None:
         part = place / name / f".{number:06}"
         pq.write_table(table, part)
         part.rename(place / name / f"{number:06}.parquet")
+
+
+@contextmanager
+def settings(spark, wanted):
+    """A session with other settings for a while."""
+    before = {key: spark.conf.get(key) for key in wanted}
+    for key, value in wanted.items():
+        spark.conf.set(key, value)
+    yield
+    for key, value in before.items():
+        spark.conf.set(key, value)
 
 
 @contextmanager

@@ -41,7 +41,7 @@ from anabranch.connectors.row_files import (
 )
 from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.layout import ALONE
-from anabranch.engines.spark.packing import Packing
+from anabranch.engines.spark.packing import BYTES, Packing
 from anabranch.engines.spark.stages import PARCEL_COLUMNS, parcel_rows
 
 if TYPE_CHECKING:
@@ -294,7 +294,8 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         columns, packing = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.columns))), self.packing
         with told_to_driver():
             for group in partition.groups:
-                heard = reads(group, columns, packing.layout, packing.rows * packing.shards)
+                rows, size = packing.rows * packing.shards, BYTES * packing.shards
+                heard = reads(group, columns, packing.layout, rows, size)
                 yield from parcel_rows(heard, packing, self.ids)
 
 

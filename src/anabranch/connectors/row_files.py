@@ -85,14 +85,27 @@ def stretches(replica: str, path: str, number: int, pieces: int) -> Iterator[Fil
         yield FileStretch(replica, path, number)
 
 
-def reads(group: list[FileStretch], columns: pa.Schema, layout: Layout, rows: int) -> Iterator[Read]:
+def reads(
+    group: list[FileStretch], columns: pa.Schema, layout: Layout, rows: int, size: int
+) -> Iterator[Read]:
     """What several stretches say, a batch of each in turn, so that copies of an event are near each other.
 
-    ``rows`` is how many all together say in a turn.
+    ``rows`` is how many all together say in a turn, fewer where they are wide.
     """
-    each = -(-rows // len(group))
+    widest = max((_row_bytes(stretch) for stretch in group), default=1)
+    each = -(-min(rows, max(-(-size // widest), 1)) // len(group))
     for turn in zip_longest(*(_reads(stretch, columns, layout, each) for stretch in group)):
         yield from (read for read in turn if read is not None)
+
+
+def _row_bytes(stretch: FileStretch) -> int:
+    """Bytes of a row, about, where the file says it."""
+    if format_of(stretch.path) != "parquet":
+        return 1
+    metadata = pa.parquet.read_metadata(stretch.path)
+    groups = range(*(stretch.groups or (0, metadata.num_row_groups)))
+    size = sum(metadata.row_group(n).total_byte_size for n in groups)
+    return max(size // max(sum(metadata.row_group(n).num_rows for n in groups), 1), 1)
 
 
 def _reads(stretch: FileStretch, columns: pa.Schema, layout: Layout, rows: int) -> Iterator[Read]:

@@ -25,6 +25,8 @@ from anabranch.model.time import BEGINNING
 
 ROWS = 65_536
 """Elements of a parcel, about: fewer cost calls, more cost memory and, beyond 10 MB, time."""
+BYTES = 8 << 20
+"""Bytes of payload of a parcel, about, before those that are equal become one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +42,14 @@ class Packing:
     def parcels(self, reads: Iterable[Read]) -> Iterator[tuple[int, Parcel]]:
         """Parcels with the number of their shard; what was refused is the caller's to tell."""
         waiting: list[Read] = []
-        held = 0
+        held = size = 0
         for read in reads:
             waiting.append(read)
             held += len(read.batch)
-            if held >= self.rows * self.shards:
+            size += read.batch.payload.nbytes
+            if held >= self.rows * self.shards or size >= BYTES * self.shards:
                 yield from self._cut(waiting)
-                waiting, held = [], 0
+                waiting, held, size = [], 0, 0
         if held:
             yield from self._cut(waiting)
 
