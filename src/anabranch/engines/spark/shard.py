@@ -36,7 +36,9 @@ from anabranch.model.validity import Quarantine, Rule, Violation
 
 MARK = b"anabranch-shard-1\n"
 TOGETHER = 65_536
-"""Elements of the output that are put into one batch."""
+"""Elements of the output that are put into one batch, at most."""
+BYTES = 8 << 20
+"""Bytes of their payloads, at most: ten parcels of 5 MB pass through Spark faster than one of 50 MB."""
 
 
 class StateFormatError(ValueError):
@@ -360,10 +362,13 @@ def _check_settings(before: Mapping[str, str], now: Mapping[str, str]) -> None:
 def _together(parts: list[Batch]) -> Iterator[Batch]:
     """The same elements in few batches."""
     waiting: list[Batch] = []
+    count = size = 0
     for part in parts:
-        if waiting and sum(map(len, waiting)) + len(part) > TOGETHER:
+        if waiting and (count + len(part) > TOGETHER or size + part.payload.nbytes > BYTES):
             yield concat(waiting)
-            waiting = []
+            waiting, count, size = [], 0, 0
         waiting.append(part)
+        count += len(part)
+        size += part.payload.nbytes
     if waiting:
         yield concat(waiting)
