@@ -260,3 +260,35 @@ def test_each_micro_batch_is_told_to_who_watches(spark, tmp_path, copies):
     assert set(statuses[-1].replicas) == {"a", "b", "c"}
     assert statuses[-1].frontier == FOREVER
     assert {one.lag for one in statuses[-1].replicas.values()} == {0}
+
+
+def test_a_query_that_goes_on_reads_what_comes(spark, tmp_path, copies):
+    cut = {name: pieces(Random(8), copy, 2) for name, copy in copies.items()}
+    for name in copies:
+        put(tmp_path / "in", name, 0, cut[name][0])
+    merged = ab.merge(ab.folder(spark, tmp_path / "in"), **ELEMENTS, case="R3")
+    query = ab.write_folder(merged, tmp_path / "out", checkpoint=tmp_path / "checkpoint", format="jsonl")
+    query.processAllAvailable()
+    before = len(list((tmp_path / "out").glob("*.jsonl")))
+    for name in copies:
+        put(tmp_path / "in", name, 1, cut[name][1])
+    query.processAllAvailable()
+    query.stop()
+    files = sorted((tmp_path / "out").glob("*.jsonl"))
+    assert 0 < before < len(files)
+    rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    events = {}
+    for row in rows:
+        if row["kind"] != "stable":
+            key = row["value"], row["start"]
+            events[key, row["end"]] = events.get((key, row["end"]), 0) + 1
+        if row["kind"] == "adjust":
+            events[key, row["old_end"]] -= 1
+    there = sorted(
+        (value, start, end)
+        for ((value, start), end), n in events.items()
+        for _ in range(n)
+        if end is None or end > start
+    )
+    meant = meant_by(copies["a"]).events()
+    assert there == sorted((e.payload["value"], e.start, None if e.end == FOREVER else e.end) for e in meant)
