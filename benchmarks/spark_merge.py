@@ -1,6 +1,6 @@
 """Logical merge on Spark beside Spark's own de-duplication and an identity pass, on the same rows.
 
-usage: spark_merge.py [doors|growth|live|shards|latency] [OPTIONS]; --help lists them
+usage: spark_merge.py [doors|stages|growth|live|shards|latency] [OPTIONS]; --help lists them
 
 All contenders run in one process on the same files: three replicas of one stream, each with its own
 disorder. A round is one micro-batch of all of a file of each replica; the first two warm up and are not
@@ -19,8 +19,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from anabranch import spark as ab
+from anabranch.engines.spark.layout import Layout
+from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.watching import status_in
 
 WARM = 2
@@ -132,6 +136,62 @@ def doors(options) -> None:
                 for other in ("dropDuplicatesWithinWatermark", *SPARKS, "identity mapInArrow"):
                     if name in found and other in found:
                         print(f"  {name} / {other}: {found[name] / found[other]:.2f}x")
+
+
+def stages(options) -> None:
+    """Where a round of the native door goes: each line does what the one before does, and more."""
+    from anabranch.engines.spark.shards import shard_ids
+
+    packing = Packing(Layout("at", replica="replica", disorder=1_000_000), options.shards, ordered=True)
+    ids = shard_ids(options.shards)
+    for width in options.width:
+        with workplace() as place:
+            written(place / "in", options.events, width, options.rounds + WARM)
+            spark = started(options.shards)
+            print(f"\n{width}-byte payloads, {options.events * len(REPLICAS):,} rows a round")
+
+            def parcels(spark=spark, place=place):
+                return ab.folder(spark, place / "in", files_per_trigger=len(REPLICAS)).parcels(packing, ids)
+
+            def counted(echo, parcels=parcels):
+                passing = Passing(echo=echo)
+                return parcels().groupBy("shard").transformWithState(passing, Passing.OUT, "Append", "None")
+
+            steps = {
+                "read and pack": parcels,
+                "and shuffle": lambda parcels=parcels: parcels().repartition(options.shards, "shard"),
+                "and a stateful operator that counts bytes": lambda counted=counted: counted(False),
+                "and gives all back": lambda counted=counted: counted(True),
+                "the whole merge": contenders(spark, place / "in")["native door"],
+            }
+            for name, frame in steps.items():
+                seconds, _ = timed(frame(), place, "stages")
+                print(f"  {name:44} {statistics.median(seconds):.2f} s", flush=True)
+
+
+class Passing(StatefulProcessor):
+    """A stateful operator without a state."""
+
+    OUT = "shard int, body binary"
+
+    def __init__(self, *, echo: bool) -> None:
+        self.echo = echo
+
+    def init(self, handle) -> None:
+        """One state variable is the least."""
+        self.nothing = handle.getValueState("nothing", "n long")
+
+    def handleInputRows(self, key, rows, timerValues):  # noqa: N802, N803
+        """How many bytes came."""
+        size = 0
+        for row in rows:
+            size += len(row.body or b"")
+            if self.echo:
+                yield Row(shard=key[0], body=row.body)
+        yield Row(shard=key[0], body=str(size).encode())
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 def growth(options) -> None:
@@ -284,7 +344,7 @@ def started(count: int):
     return spark
 
 
-PARTS = {part.__name__: part for part in (doors, growth, live, shards, latency)}
+PARTS = {part.__name__: part for part in (doors, stages, growth, live, shards, latency)}
 
 
 def main() -> None:
