@@ -1,6 +1,7 @@
 """Commands that start Spark, each in a process of its own as a person starts them."""
 
 import os
+import select
 import subprocess
 import sys
 import time
@@ -49,16 +50,14 @@ def descendants(process: int) -> set[int]:
 
 def are_gone(processes: set[int], seconds: float = 20) -> bool:
     """None of the processes is there any more, or will be in a moment; a defunct one is gone."""
-
-    def runs(number: int) -> bool:
-        try:
-            return Path(f"/proc/{number}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-        except OSError:
-            return False
-
     until = time.monotonic() + seconds
-    while any(map(runs, processes)):
-        if time.monotonic() > until:
+    for number in processes:
+        try:
+            process = os.pidfd_open(number)
+        except ProcessLookupError:
+            continue
+        ended, _, _ = select.select([process], [], [], max(until - time.monotonic(), 0))
+        os.close(process)
+        if not ended:
             return False
-        time.sleep(0.1)
     return True

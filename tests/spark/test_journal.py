@@ -139,6 +139,8 @@ def test_a_snapshot_is_written_when_more_has_been_heard_than_it_holds(monkeypatc
     for step in range(1, 60):
         store.step(events(200, 1_000 * step))
         snapshots += [step] if store.snapshot.written else []
+        head, shard = store.known(), journal._held["here"].shard
+        assert sum(one.bytes for one in head.steps) < head.ratio * shard.nbytes, "a snapshot would be smaller"
     assert snapshots
     assert len(snapshots) < 10
     assert store.recalled().merger.status().live == 1_000 + 59 * 200
