@@ -96,13 +96,12 @@ def parcels(tasks: Iterable[Sequence[Said]], packing: Packing, ids: tuple[int, .
     """The rows of parcels that tasks make of what they are given, so many rows at a time."""
     for number, task in enumerate(tasks):
         rows = record_batch(task)
-        reads = [
-            packing.layout.read(
-                rows.slice(begin, packing.rows), Place(f"task {number}", begin, number * TASK_ROWS + begin)
-            )
+        places = [
+            Place(f"task {number}", begin, number * TASK_ROWS + begin)
             for begin in range(0, len(task), packing.rows)
         ]
-        for packed in parcel_rows(reads, packing, ids):
+        reads = [packing.layout.read(rows.slice(place.first, packing.rows), place) for place in places]
+        for packed in parcel_rows([[read] for read in reads], packing, ids):
             yield from (Row(**row) for row in packed.to_pylist())
 
 

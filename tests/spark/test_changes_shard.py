@@ -109,7 +109,7 @@ class Query:
             batch = pa.RecordBatch.from_pylist([vars(said) for said in rows], SCHEMA)
             read = self.packing.layout.read(batch, Place(f"task {task}", 0, task * TASK_ROWS))
             self.refused += read.refused
-            for number, part in self.packing.parcels([read]):
+            for number, part in self.packing.parcels([[read]]):
                 parcels[number].append(parcel.from_bytes(parcel.to_bytes(part)))
         for shard, mine in zip(self.shards, parcels, strict=True):
             heard = shard.hear(mine)
@@ -377,7 +377,7 @@ def test_rows_of_one_key_with_different_payloads_stay_apart_and_equal_ones_trave
     rows = [Said(name, "upsert", 3 * n, "x", 1, v) for name in "ab" for n, v in enumerate("pqp")]
     batch = pa.RecordBatch.from_pylist([vars(said) for said in rows], SCHEMA)
     read = UNORDERED.read(batch, Place("task 0"))
-    [(_, packed)] = Packing(replace(UNORDERED, payload=LAYOUT.payload), 1).parcels([read])
+    [(_, packed)] = Packing(replace(UNORDERED, payload=LAYOUT.payload), 1).parcels([[read]])
     assert packed.payload.column("v").to_pylist() == ["p", "q"]
     assert packed.place.tolist() == [0, 1, 0, 0, 1, 0]
     low = packed.identities[:, 0].tolist()
@@ -388,7 +388,7 @@ def test_all_changes_of_a_key_go_to_one_shard():
     rows = [Said("a", "upsert", n, "x", n % 50, str(n)) for n in range(500)]
     batch = pa.RecordBatch.from_pylist([vars(said) for said in rows], SCHEMA)
     layout = replace(UNORDERED, payload=LAYOUT.payload)
-    parts = dict(Packing(layout, 4).parcels([layout.read(batch, Place("task 0"))]))
+    parts = dict(Packing(layout, 4).parcels([[layout.read(batch, Place("task 0"))]]))
     keys = [set(part.batch(slice(None)).payload.column("id").to_pylist()) for part in parts.values()]
     assert len(parts) == 4
     assert sum(map(len, keys)) == 50

@@ -144,7 +144,7 @@ SCHEMA = pa.schema(
 LAYOUT = Layout("at", kind="kind", replica="who", channel="part", sequence="n")
 
 
-def packed(said, *, layout=LAYOUT, **options):
+def packed(said, *, layout=LAYOUT, together=1, **options):
     """What parcels say, read by read: rows of (at, kind, who, part, n, v), in one or several reads."""
     reads = said if isinstance(said[0], list) else [said]
     packing = Packing(layout, **{"shards": 1, "ordered": layout.sequence is not None} | options)
@@ -153,7 +153,7 @@ def packed(said, *, layout=LAYOUT, **options):
         batch = pa.RecordBatch.from_pylist([dict(zip(SCHEMA.names, v, strict=True)) for v in values], SCHEMA)
         read.append(layout.read(batch, Place("here", rows, rows)))
         rows += len(values)
-    return list(packing.parcels(read))
+    return list(packing.parcels(read[n : n + together] for n in range(0, len(read), together)))
 
 
 def spoken(parcel: Parcel) -> list[tuple[str, str, int, object]]:
@@ -205,6 +205,13 @@ def test_parcels_are_cut_after_so_many_rows_for_each_shard():
     assert [number for number, _ in parts] == [0, 1] * 3
     voices = [parcel.voices[0] for _, parcel in parts]
     assert [(v.sequence, v.last) for v in voices] == [(0, 3)] * 2 + [(4, 7)] * 2 + [(8, 9)] * 2
+
+
+def test_reads_that_stand_together_are_not_cut_so_that_the_payload_of_copies_is_told_once():
+    reads = [[(n, None, who, "x", n, n)] for n in range(6) for who in "abc"]
+    parts = [parcel for _, parcel in packed(reads, rows=2, together=3)]
+    assert [len(parcel) for parcel in parts] == [3] * 6
+    assert [parcel.payload.num_rows for parcel in parts] == [1] * 6
 
 
 def test_rows_of_several_reads_share_their_voices():

@@ -52,7 +52,7 @@ def parcels(*tasks: list[Said], ordered=True, rows=1000):
         parcel
         for number, task in enumerate(tasks)
         for _, parcel in packing.parcels(
-            [packing.layout.read(record_batch(task), Place("task", 0, number << 40))]
+            [[packing.layout.read(record_batch(task), Place("task", 0, number << 40))]]
         )
     ]
 

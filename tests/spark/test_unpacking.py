@@ -58,7 +58,7 @@ def through_shards(payload: pa.RecordBatch, case: Case, shards: int) -> pa.Recor
         for name in ("a", "b"):
             columns = [*part.columns, pa.array(range(begin, end)), pa.array([name] * (end - begin))]
             read = layout.read(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)), Place("here"))
-            packed = list(parcel_rows([read], Packing(layout, shards), query.ids))
+            packed = list(parcel_rows([[read]], Packing(layout, shards), query.ids))
             answers = query.hear(Row(**row) for rows in packed for row in rows.to_pylist())
             found += [(n, data, None, None) for n, answer in answers.items() for data in answer.bodies]
         query.restart()

@@ -6,11 +6,10 @@ from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow as pa
-import pyarrow.json
 import pyarrow.parquet
 
+from anabranch.connectors.json_rows import json_rows
 from anabranch.engines.spark.layout import Layout, Place, Read
 from anabranch.engines.spark.refusal import Refusal
 from anabranch.model.schema import SchemaError
@@ -87,15 +86,15 @@ def stretches(replica: str, path: str, number: int, pieces: int) -> Iterator[Fil
 
 def reads(
     group: list[FileStretch], columns: pa.Schema, layout: Layout, rows: int, size: int
-) -> Iterator[Read]:
-    """What several stretches say, a batch of each in turn, so that copies of an event are near each other.
+) -> Iterator[list[Read]]:
+    """What several stretches say, a batch of each in turn, so that copies of an event are together.
 
     ``rows`` is how many all together say in a turn, fewer where they are wide.
     """
     widest = max((_row_bytes(stretch) for stretch in group), default=1)
     each = -(-min(rows, max(-(-size // widest), 1)) // len(group))
     for turn in zip_longest(*(_reads(stretch, columns, layout, each) for stretch in group)):
-        yield from (read for read in turn if read is not None)
+        yield [read for read in turn if read is not None]
 
 
 def _row_bytes(stretch: FileStretch) -> int:
@@ -111,7 +110,7 @@ def _row_bytes(stretch: FileStretch) -> int:
 def _reads(stretch: FileStretch, columns: pa.Schema, layout: Layout, rows: int) -> Iterator[Read]:
     row = stretch.first
     for batch, lines, refused in _batches(stretch, columns, rows):
-        place = _FilePlace(stretch.path, row + 1, stretch.number * FILE_ROWS + row, lines)
+        place = _FilePlace(stretch.path, row + 1, stretch.number * FILE_ROWS + row, lines=lines)
         read = layout.read(batch, place)
         read.refused.extend(refused)
         yield read
@@ -170,53 +169,27 @@ def _json_batches(stretch: FileStretch, columns: pa.Schema) -> Iterator[Part]:
     line = stretch.first
     with Path(stretch.path).open("rb") as file:
         while lines := file.readlines(LINES * 128):
-            refused: list[Refusal] = []
-            numbers: list[int] | None = None
-            try:
-                batch = _parsed(b"".join(lines), own)
-                if batch.num_rows != len(lines):
-                    raise pa.ArrowInvalid("some lines are empty")
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
-                batch, numbers, refused = _one_by_one(lines, line, own, stretch)
-            yield _as_told(batch, columns, stretch), numbers, refused
+            numbers = [line + n for n, text in enumerate(lines, 1) if text.strip()]
+            texts = lines if len(numbers) == len(lines) else [lines[n - line - 1] for n in numbers]
+            found = json_rows([text.rstrip(b"\r\n") for text in texts], own)
+            refused = [
+                Refusal(
+                    Rule.MALFORMED.value,
+                    reason,
+                    stretch.replica,
+                    f"{stretch.path}:{numbers[n]}",
+                    texts[n].decode(errors="replace").rstrip("\r\n"),
+                )
+                for n, reason in found.refused
+            ]
+            if found.origin is not None:
+                numbers = [numbers[n] for n in found.origin]
+            yield _as_told(found.rows, columns, stretch), numbers, refused
             line += len(lines)
 
 
 def _is_folder(name: str, stretch: FileStretch, columns: pa.Schema) -> bool:
     return name == "replica" and name == columns.names[-1] and bool(stretch.replica)
-
-
-def _parsed(data: bytes, columns: pa.Schema) -> pa.RecordBatch:
-    options = pa.json.ParseOptions(explicit_schema=columns, unexpected_field_behavior="ignore")
-    reading = pa.json.ReadOptions(use_threads=False, block_size=max(len(data) + 1, 1 << 20))
-    table = pa.json.read_json(pa.BufferReader(data), read_options=reading, parse_options=options)
-    return (
-        table.combine_chunks().to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], columns)
-    )
-
-
-def _one_by_one(
-    lines: list[bytes], first: int, columns: pa.Schema, stretch: FileStretch
-) -> tuple[pa.RecordBatch, list[int], list[Refusal]]:
-    """Lines of which some do not fit: the rows of those that do, their numbers, and the others refused."""
-    rows, numbers, refused = [], [], []
-    for n, line in enumerate(lines, first + 1):
-        if not line.strip():
-            continue
-        try:
-            if not isinstance(msgspec.json.decode(line), dict):
-                raise ValueError("a line is an object, this one is not")
-            rows.append(_parsed(line, columns))
-            numbers.append(n)
-        except (ValueError, pa.ArrowException) as reason:
-            raw = line.decode(errors="replace").rstrip("\n")
-            refused.append(
-                Refusal(Rule.MALFORMED.value, str(reason), stretch.replica, f"{stretch.path}:{n}", raw)
-            )
-    if not rows:
-        return pa.RecordBatch.from_pylist([], columns), [], refused
-    table = pa.Table.from_batches(rows).combine_chunks()
-    return table.to_batches()[0], numbers, refused
 
 
 def _as_told(batch: pa.RecordBatch, columns: pa.Schema, stretch: FileStretch) -> pa.RecordBatch:

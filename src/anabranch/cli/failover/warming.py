@@ -27,7 +27,7 @@ def warm(truth: Sequence[Reading], said: Mapping[str, Sequence[Row]]) -> None:
         batch = columns(rows)
         replica = pa.array([name] * len(rows)).dictionary_encode()
         reads.append(layout.read(batch.append_column("replica", replica), Place(name)))
-    parcels = [part for _, part in Packing(layout, 1, ROWS, ordered=True).parcels(iter(reads))]
+    parcels = [part for _, part in Packing(layout, 1, ROWS, ordered=True).parcels([reads])]
     shard = Shard(fragment)
     shard.hear([parcel.from_bytes(parcel.to_bytes(part)) for part in parcels])
     Shard.load(fragment, 0, shard.dump())

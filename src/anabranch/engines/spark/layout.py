@@ -163,6 +163,12 @@ class Place:
     """The number of the first row, as people count."""
     sequence: int = 0
     """The number of the first row in the order of its channel."""
+    channel: str = ""
+    """The channel of rows that do not say it themselves."""
+
+    def sequences(self, count: int) -> NDArray[np.int64]:
+        """The number of each row in the order of its channel."""
+        return np.arange(self.sequence, self.sequence + count)
 
     def of(self, row: int) -> str:
         """The place of one row."""
@@ -207,8 +213,8 @@ class _Reading:
                 kind == Kind.ADJUST, "an adjust names the end that it changes, and no column is old_end"
             )
         replica, replicas = self._names(layout.replica, ALONE)
-        channel, channels = self._names(layout.channel, "")
-        sequence = np.arange(self.place.sequence, self.place.sequence + count)
+        channel, channels = self._names(layout.channel, self.place.channel)
+        sequence = self.place.sequences(count)
         if layout.sequence is not None:
             sequence = self._ticks(layout.sequence, 0)
             self._refuse_nulls(layout.sequence, "a row has a place in its channel")

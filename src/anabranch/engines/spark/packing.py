@@ -39,14 +39,17 @@ class Packing:
     ordered: bool = False
     """The sequence of a row is its place in its channel; else it only tells rows apart."""
 
-    def parcels(self, reads: Iterable[Read]) -> Iterator[tuple[int, Parcel]]:
-        """Parcels with the number of their shard; what was refused is the caller's to tell."""
+    def parcels(self, groups: Iterable[list[Read]]) -> Iterator[tuple[int, Parcel]]:
+        """Parcels with the number of their shard; what was refused is the caller's to tell.
+
+        A group is not cut: copies of an event are in it, and their payload is in one parcel once.
+        """
         waiting: list[Read] = []
         held = size = 0
-        for read in reads:
-            waiting.append(read)
-            held += len(read.batch)
-            size += read.batch.payload.nbytes
+        for group in groups:
+            waiting += group
+            held += sum(len(read.batch) for read in group)
+            size += sum(read.batch.payload.nbytes for read in group)
             if held >= self.rows * self.shards or size >= BYTES * self.shards:
                 yield from self._cut(waiting)
                 waiting, held, size = [], 0, 0

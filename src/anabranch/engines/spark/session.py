@@ -21,6 +21,8 @@ SETTINGS = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+    # Else all parcels of a task travel as one: fresh memory, faulted in page by page, in every micro-batch.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
 }
 """What `prepare` sets; all of it may be set while a session runs, and holds for queries started after."""
 

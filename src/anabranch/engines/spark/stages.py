@@ -42,21 +42,24 @@ def packed(rows: "DataFrame", packing: Packing, ids: tuple[int, ...]) -> "DataFr
     return rows.toDF(*(f"c{n}" for n in range(len(names)))).mapInArrow(pack, PARCEL_COLUMNS)
 
 
-def _reads(batches: Iterable[pa.RecordBatch], packing: Packing, task: int) -> Iterator[Read]:
+def _reads(batches: Iterable[pa.RecordBatch], packing: Packing, task: int) -> Iterator[list[Read]]:
     rows = 0
     for batch in batches:
-        yield packing.layout.read(batch, Place(f"task {task}", rows, task * _TASK_ROWS + rows))
+        yield [packing.layout.read(batch, Place(f"task {task}", rows, task * _TASK_ROWS + rows))]
         rows += batch.num_rows
 
 
-def parcel_rows(reads: Iterable[Read], packing: Packing, ids: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
+def parcel_rows(
+    groups: Iterable[list[Read]], packing: Packing, ids: tuple[int, ...]
+) -> Iterator[pa.RecordBatch]:
     """What was read as rows of parcels; what was refused goes to the first shard."""
     refused: list[Refusal] = []
 
-    def noted() -> Iterator[Read]:
-        for read in reads:
-            refused.extend(read.refused)
-            yield read
+    def noted() -> Iterator[list[Read]]:
+        for group in groups:
+            for read in group:
+                refused.extend(read.refused)
+            yield group
 
     for number, part in packing.parcels(noted()):
         yield _row(ids[number], parcel.to_bytes(part), None)
