@@ -1,5 +1,9 @@
-"""Hypothesis profiles: the default repeats exactly; ``--hypothesis-profile=campaign`` looks further."""
+"""Hypothesis profiles: the default repeats exactly; ``--hypothesis-profile=campaign`` looks further.
 
+One Spark session for all tests of a process.
+"""
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -30,3 +34,21 @@ def pytest_collection_modifyitems(config, items):
         chosen = [item for item in items if "clusters" not in item.keywords]
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = chosen
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    from anabranch import spark as ab
+
+    folder = tmp_path_factory.mktemp("spark")
+    session = ab.session(
+        "local[2]",
+        shards=2,
+        config={
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+            "spark.local.dir": str(folder / "local"),
+        },
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()

@@ -5,6 +5,10 @@ from anabranch import spark as ab
 
 from anabranch.connectors.folder import Folder, folder
 from anabranch.connectors.folder_sink import write_folder
+from anabranch.connectors.kafka.cluster import Topic
+from anabranch.connectors.kafka.formats import Avro
+from anabranch.connectors.kafka.sink import write_kafka
+from anabranch.connectors.kafka.topics import Kafka, kafka
 from anabranch.engines.spark.failure import QueryError, failure
 from anabranch.engines.spark.merge import merge
 from anabranch.engines.spark.merge_changes import merge_changes
@@ -14,11 +18,15 @@ from anabranch.engines.spark.table import table
 from anabranch.engines.spark.watching import status, wait, watch
 
 __all__ = [
+    "Avro",
     "Folder",
+    "Kafka",
     "QueryError",
     "Status",
+    "Topic",
     "failure",
     "folder",
+    "kafka",
     "merge",
     "merge_changes",
     "prepare",
@@ -28,4 +36,5 @@ __all__ = [
     "wait",
     "watch",
     "write_folder",
+    "write_kafka",
 ]

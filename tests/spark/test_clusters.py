@@ -8,7 +8,7 @@ from random import Random
 
 import pyspark
 import pytest
-from test_queries import meant_by, named, pieces, put, relation_of
+from element_rows import meant_by, named, pieces, put, relation_of
 
 from anabranch import Case, difference
 from anabranch.testing.presentations import replicas

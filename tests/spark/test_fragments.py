@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from test_queries import element_rows, meant_by, relation_of
+from element_rows import element_rows, meant_by, relation_of
 
 from anabranch import Insert, Stable, difference
 from anabranch import spark as ab

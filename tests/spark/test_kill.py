@@ -8,7 +8,7 @@ from random import Random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from test_queries import element_rows, meant_by, named, pieces, relation_of
+from element_rows import element_rows, meant_by, named, pieces, relation_of
 
 from anabranch import Case, Insert, difference
 from anabranch.testing.presentations import replicas

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
+from anabranch.engines.spark.checkpoint import query_id
 from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.layout import text_of
 from anabranch.engines.spark.unpacking import REFUSED
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 NAME = "anabranch-folder-sink"
 FORMATS = ("parquet", "jsonl")
 PART, QUARANTINE = "_part", "_quarantine"
-_ID = "anabranch-query"
 
 
 def write_folder(
@@ -58,7 +58,7 @@ def write_folder(
         raise ValueError(f"a query reads what is there or every {trigger}, not both")
     place = Path(path).absolute()
     aside = Path(quarantine).absolute() if quarantine is not None else place / QUARANTINE
-    query = _query_id(Path(checkpoint).absolute())
+    query = query_id(Path(checkpoint).absolute())
     _check_folder(place, query)
     for left in (place / PART).glob(f"{query}-*"):
         left.unlink()
@@ -78,15 +78,6 @@ def write_folder(
     elif trigger is not None:
         writer = writer.trigger(processingTime=trigger)
     return writer.start()
-
-
-def _query_id(checkpoint: Path) -> str:
-    """What the query is called in the names of its files: made with the checkpoint, and kept in it."""
-    file = checkpoint / _ID
-    if not file.exists():
-        checkpoint.mkdir(parents=True, exist_ok=True)
-        file.write_text(uuid.uuid4().hex[:8])
-    return file.read_text().strip()
 
 
 def _check_folder(place: Path, query: str) -> None:

@@ -1,13 +1,24 @@
-"""JSON texts as rows of an Arrow schema: all at once where they fit, one by one where some do not."""
+"""JSON texts as rows of an Arrow schema: all at once where they fit, one by one where some do not.
 
+A text is one object. A field that is no column is left out; a column without a field is null. Times and dates
+are ISO 8601, binary is base 64, a map is an object, a decimal is a number or text. The same rules hold in
+both ways, so whether a text is a row does not depend on its neighbours. NaN and Infinity are floats, as many
+writers spell them.
+"""
+
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, time
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.json
 
 _SPACE = b" \t\r\n"
+_DEEPEST = 100
+"""Levels of nesting: Arrow's reader goes down by calling itself, and has no limit of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,48 +32,152 @@ class JsonRows:
 
 
 def json_rows(texts: Sequence[bytes], columns: pa.Schema) -> JsonRows:
-    """One row of each text that is an object with values of the types of the columns; others are refused.
+    """A row of each text that is one; the others are refused."""
+    plain = pa.schema([field for field in columns if not _is_strange(field.type)])
+    found = _plain_rows(texts, plain)
+    return found if len(plain) == len(columns) else _with_strange(found, texts, columns)
 
-    A field that is no column is left out; a column without a field is null.
-    """
-    if texts and all(text[:1] == b"{" or text.lstrip(_SPACE)[:1] == b"{" for text in texts):
-        # A text that begins an object is one row at least, so as many rows as texts are one of each.
+
+def _plain_rows(texts: Sequence[bytes], columns: pa.Schema) -> JsonRows:
+    if texts:
         try:
+            for text in texts:
+                _check(text)
             rows = _parsed(b"\n".join(map(_on_one_line, texts)), columns)
+            # A text that begins an object is one row at least, so as many rows as texts are one of each.
             if rows.num_rows == len(texts):
                 return JsonRows(rows, None, [])
-        except (pa.ArrowException, UnicodeDecodeError):
+        except ValueError:
             pass
-    return _one_by_one(texts, columns)
-
-
-def _one_by_one(texts: Sequence[bytes], columns: pa.Schema) -> JsonRows:
     rows, origin, refused = [], [], []
     for n, text in enumerate(texts):
         try:
-            if not isinstance(msgspec.json.decode(text), dict):
-                raise ValueError("a row is an object, this is none")
-            rows.append(_parsed(_on_one_line(text), columns))
-            origin.append(n)
-        except (ValueError, RecursionError, pa.ArrowException) as reason:
+            _check(text)
+            row = _parsed(_on_one_line(text), columns)
+            if row.num_rows != 1:
+                raise ValueError(f"a row is one object, this is {row.num_rows}")
+        except ValueError as reason:
             refused.append((n, str(reason)))
-    if not rows:
-        return JsonRows(pa.RecordBatch.from_pylist([], columns), [], refused)
-    table = pa.Table.from_batches(rows).combine_chunks()
-    return JsonRows(table.to_batches()[0], origin, refused)
+            continue
+        rows.append(row)
+        origin.append(n)
+    return JsonRows(_stacked(rows, columns), origin, refused)
+
+
+def _check(text: bytes) -> None:
+    """Raise where a text begins no object, or is nested too deeply for a reader that calls itself."""
+    if text[:1] != b"{" and text.lstrip(_SPACE)[:1] != b"{":
+        raise ValueError("a row is an object, this is none")
+    if text.count(b"[") + text.count(b"{") > _DEEPEST and _depth(text) > _DEEPEST:
+        raise ValueError(f"a value is nested at most {_DEEPEST} deep, this is deeper")
+
+
+def _depth(text: bytes) -> int:
+    """How deeply a text is nested, at least; brackets inside strings do not count."""
+    deepest = depth = 0
+    quoted = escaped = False
+    for byte in text:
+        if quoted:
+            quoted, escaped = escaped or byte != 0x22, not escaped and byte == 0x5C
+        elif byte == 0x22:
+            quoted = True
+        elif byte in b"[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif byte in b"]}":
+            depth -= 1
+    return deepest
 
 
 def _parsed(data: bytes, columns: pa.Schema) -> pa.RecordBatch:
     """Rows of lines. Arrow does not look whether text is UTF-8, so that is looked at here."""
     data.decode()
-    options = pa.json.ParseOptions(explicit_schema=columns, unexpected_field_behavior="ignore")
+    spelled = pa.schema([pa.field(field.name, _spelled(field.type)) for field in columns])
+    options = pa.json.ParseOptions(explicit_schema=spelled, unexpected_field_behavior="ignore")
     reading = pa.json.ReadOptions(use_threads=False, block_size=max(len(data) + 1, 1 << 20))
     table = pa.json.read_json(pa.BufferReader(data), read_options=reading, parse_options=options)
-    if not table.num_rows:
-        return pa.RecordBatch.from_pylist([], columns)
-    return table.combine_chunks().to_batches()[0]
+    if not len(columns):
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * table.num_rows, pa.struct([])))
+    return _stacked(table.cast(columns).to_batches(), columns)
+
+
+def _spelled(kind: pa.DataType) -> pa.DataType:
+    """The type in which Arrow reads what is written for another."""
+    if pa.types.is_date(kind):
+        return pa.string()
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _spelled(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(_spelled(kind.value_type))
+    return kind
 
 
 def _on_one_line(text: bytes) -> bytes:
     """The same value: inside a string of JSON a line feed is written as an escape."""
     return text.replace(b"\n", b" ") if b"\n" in text else text
+
+
+def _stacked(rows: list[pa.RecordBatch], columns: pa.Schema) -> pa.RecordBatch:
+    if len(rows) == 1:
+        return rows[0]
+    whole = pa.Table.from_batches(rows, columns).combine_chunks().to_batches()
+    return whole[0] if whole else pa.RecordBatch.from_pylist([], columns)
+
+
+def _is_strange(kind: pa.DataType) -> bool:
+    """Whether Arrow does not read a type from JSON."""
+    if pa.types.is_map(kind) or pa.types.is_duration(kind) or pa.types.is_time(kind):
+        return True
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return True
+    return any(_is_strange(kind.field(n).type) for n in range(kind.num_fields))
+
+
+def _with_strange(found: JsonRows, texts: Sequence[bytes], columns: pa.Schema) -> JsonRows:
+    """The same rows with columns that Arrow does not read."""
+    strange = pa.schema([field for field in columns if _is_strange(field.type)])
+    origin = list(range(len(texts))) if found.origin is None else found.origin
+    kept, rows, refused = [], [], list(found.refused)
+    for place, n in enumerate(origin):
+        try:
+            said = msgspec.json.decode(texts[n])
+            values = {field.name: _value(said.get(field.name), field.type) for field in strange}
+            rows.append(pa.RecordBatch.from_pylist([values], strange))
+            kept.append(place)
+        except (ValueError, TypeError, OverflowError) as reason:
+            refused.append((n, str(reason)))
+    whole, rest = _stacked(rows, strange), found.rows.take(pa.array(kept, pa.int64()))
+    named = dict(zip(rest.schema.names + whole.schema.names, rest.columns + whole.columns, strict=True))
+    batch = pa.RecordBatch.from_arrays([named[name] for name in columns.names], schema=columns)
+    return JsonRows(batch, [origin[place] for place in kept], sorted(refused))
+
+
+def _value(said: Any, kind: pa.DataType) -> Any:
+    """What a value of JSON stands for in a type."""
+    if said is None:
+        return None
+    wanted = list if pa.types.is_list(kind) else dict if pa.types.is_nested(kind) else type(said)
+    if not isinstance(said, wanted):
+        raise ValueError(f"a value of type {kind} is {_JSON[wanted]}, this is {said!r}")
+    if pa.types.is_map(kind):
+        return [(_value(key, kind.key_type), _value(value, kind.item_type)) for key, value in said.items()]
+    if pa.types.is_list(kind):
+        return [_value(one, kind.value_type) for one in said]
+    if pa.types.is_struct(kind):
+        return {field.name: _value(said.get(field.name), field.type) for field in kind}
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return base64.b64decode(said, validate=True)
+    read = next((read for is_kind, read in _SPELLED if is_kind(kind)), None)
+    if read is None:
+        return said
+    if not isinstance(said, str):
+        raise ValueError(f"a value of type {kind} is text, this is {said!r}")
+    return read(said)
+
+
+_JSON = {list: "a list", dict: "an object"}
+_SPELLED: list[tuple[Any, Any]] = [
+    (pa.types.is_timestamp, datetime.fromisoformat),
+    (pa.types.is_date, date.fromisoformat),
+    (pa.types.is_time, time.fromisoformat),
+]

@@ -8,7 +8,7 @@ import builtins
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -20,7 +20,7 @@ from anabranch.model.schema import SchemaError
 from anabranch.model.validity import InvalidElementError
 
 BEGIN, END = "⟦anabranch ", "⟧"
-_KNOWN = {
+_KNOWN: dict[str, type[BaseException]] = {
     error.__name__: error
     for error in (
         BrokenPropertyError,
@@ -31,6 +31,15 @@ _KNOWN = {
         UnsupportedTypeError,
     )
 }
+
+
+Error = TypeVar("Error", bound=type[BaseException])
+
+
+def known(error: Error) -> Error:
+    """Let an error be made again that a worker raised; a decorator of its class."""
+    _KNOWN[error.__name__] = error
+    return error
 
 
 class QueryError(RuntimeError):

@@ -1,0 +1,347 @@
+"""Element rows into a topic: events by partition, each stable after all it covers and in every partition.
+
+Tasks send the events of a micro-batch, the driver its stable when all tasks are done. An event and what is
+said of it later go to one partition, so their order is kept.
+
+**At least once**: what was sent of a micro-batch that is cut short is sent again with it. **Exactly once**:
+each task sends its part of a micro-batch in one transaction, which also commits the number of the
+micro-batch as the offset of a consumer group of the task; who finds it there already sends nothing. A task
+always has the same rows of a micro-batch, because a merge is deterministic. Readers have to read committed
+records only, as ours do.
+
+Refused rows go to a folder, as JSON lines: a file for each micro-batch and task, the last attempt's.
+"""
+
+import os
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from anabranch.connectors.kafka.cluster import SECONDS, BrokerError, Cluster, Topic, check_packages
+from anabranch.engines.spark.checkpoint import query_id
+from anabranch.engines.spark.failure import told_to_driver
+from anabranch.engines.spark.layout import names_of, text_of
+from anabranch.engines.spark.unpacking import REFUSED, TIMES
+from anabranch.model.identity import identities
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+NAME = "anabranch-kafka-sink"
+FORMATS = ("json", "arrow")
+_BATCH = "streaming.sql.batchId"
+_FIRST = 0
+"""The partition in whose name the numbers of micro-batches are committed."""
+_ABORTING = 5.0
+
+
+def write_kafka(
+    rows: "DataFrame",
+    topic: str | Topic,
+    *,
+    checkpoint: str | Path,
+    servers: str | None = None,
+    key: str | Sequence[str] | None = None,
+    format: str = "json",  # noqa: A002
+    exactly_once: bool = False,
+    quarantine: str | Path | None = None,
+    available_now: bool = False,
+    trigger: str | None = None,
+    name: str | None = None,
+    config: Mapping[str, str] | None = None,
+) -> "StreamingQuery":
+    """Start a query that writes what `merge` gives to a topic that is there.
+
+    A record is an element: its value has the columns kind, start, end, old_end and the payload, as JSON or as
+    an Arrow stream of one row. ``key`` names columns whose values are the key of the record, and choose its
+    partition; without it the whole payload does. ``checkpoint`` is the folder from which the query goes on
+    after a restart. Records arrive at least once, or, where ``exactly_once``, in transactions of the broker.
+    Refused rows go to the folder ``quarantine`` (default: one in the checkpoint). ``config`` has settings of
+    librdkafka, and is not logged.
+    """
+    check_packages()
+    if format not in FORMATS:
+        raise ValueError(f"values are one of {', '.join(FORMATS)}, {format!r} is none")
+    if available_now and trigger is not None:
+        raise ValueError(f"a query reads what is there or every {trigger}, not both")
+    given = topic if isinstance(topic, Topic) else Topic(topic)
+    where = given.servers or servers
+    if where is None:
+        error = ValueError(f"a cluster is known by its servers, and topic {given.name!r} has none")
+        error.add_note("Pass servers='host:9092', or a Topic with servers of its own.")
+        raise error
+    columns = names_of(key)
+    for column in columns or ():
+        if column not in rows.columns:
+            error = ValueError(f"the key is column {column!r}, and there is none")
+            error.add_note(f"The columns are {', '.join(map(repr, rows.columns))}.")
+            raise error
+    whole = Topic(given.name, where, {**(config or {}), **given.config})
+    Cluster(whole).partitions()
+    place = Path(checkpoint).absolute()
+    told = Sending(
+        whole.name,
+        where,
+        dict(whole.config),
+        columns,
+        format,
+        exactly_once,
+        query_id(place),
+        str(Path(quarantine).absolute() if quarantine is not None else place / "quarantine"),
+    )
+    rows.sparkSession.dataSource.register(KafkaSink)
+    writer = (
+        rows.writeStream.format(NAME)
+        .option("secret", msgspec.json.encode(told).decode())
+        .option("checkpointLocation", str(place))
+    )
+    if name is not None:
+        writer = writer.queryName(name)
+    if available_now:
+        writer = writer.trigger(availableNow=True)
+    elif trigger is not None:
+        writer = writer.trigger(processingTime=trigger)
+    return writer.start()
+
+
+class Sending(msgspec.Struct, frozen=True):
+    """What a sink is told."""
+
+    topic: str
+    servers: str
+    config: dict[str, str]
+    key: tuple[str, ...] | None
+    format: str
+    exactly_once: bool
+    query: str
+    quarantine: str
+
+
+class KafkaSink(DataSource):
+    """A topic that element rows are written to."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What the format is called."""
+        return NAME
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> "KafkaWriter":  # noqa: N802
+        """A writer of the topic."""
+        return KafkaWriter(self.options["secret"])
+
+
+@dataclass
+class Sent(WriterCommitMessage):
+    """What one task leaves for the end: the value of the stable, if it was told one."""
+
+    stables: list[bytes]
+
+
+class KafkaWriter(DataSourceStreamArrowWriter):
+    """Tasks send events; the driver sends the stable when all are sent."""
+
+    def __init__(self, told: str) -> None:
+        self.told = told
+
+    @property
+    def sending(self) -> Sending:
+        """How records are sent."""
+        return msgspec.json.decode(self.told, type=Sending)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:
+        """Send the rows of one task."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None, "a task knows which it is"
+        task, batch = context.partitionId(), int(context.getLocalProperty(_BATCH) or 0)
+        sending, stables, refused = self.sending, [], []
+        with told_to_driver(), _sender(sending, f"{task}", batch) as send:
+            for rows in iterator:
+                elements, told, refusals = apart(rows)
+                stables += _values(told, sending.format)
+                refused += refusals
+                if len(elements):
+                    keys, partition_by = _keys(elements, sending.key)
+                    for value, key, number in zip(
+                        _values(elements, sending.format), keys, partition_by, strict=True
+                    ):
+                        send(value, key, number)
+            name = f"{sending.query}-{batch:09}-{task:04}.jsonl"
+            _quarantine(Path(sending.quarantine), name, refused)
+        return Sent(stables)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Send the stable of a micro-batch to every partition."""
+        stables = [value for one in messages if isinstance(one, Sent) for value in one.stables]
+        assert len(stables) <= 1, "one shard says the stable"
+        if not stables:
+            return
+        sending = self.sending
+        with told_to_driver(), _sender(sending, "stable", batchId) as send:
+            for partition in Cluster(_topic(sending)).partitions():
+                send(stables[0], None, partition)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """What was sent stays; it is sent again, or was in a transaction that is not complete."""
+
+
+def apart(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch, list[dict[str, Any]]]:
+    """Events, stables and refused rows."""
+    refused: list[dict[str, Any]] = []
+    if REFUSED in rows.schema.names:
+        column = rows.column(REFUSED)
+        if column.null_count < len(rows):
+            refused = rows.filter(column.is_valid()).column(REFUSED).to_pylist()
+            rows = rows.filter(column.is_null())
+        rows = rows.drop_columns([REFUSED])
+    is_stable = pc.equal(rows.column("kind"), "stable")
+    if not pc.any(is_stable).as_py():
+        return rows, rows[:0], refused
+    return rows.filter(pc.invert(is_stable)), rows.filter(is_stable), refused
+
+
+def _values(rows: pa.RecordBatch, form: str) -> list[bytes]:
+    if form == "json":
+        return [text_of(row).encode() for row in rows.to_pylist()]
+    return [_stream(rows[n : n + 1]) for n in range(len(rows))]
+
+
+def _stream(row: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, row.schema) as writer:
+        writer.write_batch(row)
+    return sink.getvalue().to_pybytes()
+
+
+def _keys(
+    rows: pa.RecordBatch, key: tuple[str, ...] | None
+) -> tuple[Sequence[bytes | None], Sequence[int | None]]:
+    """The key of each record, or what chooses its partition where it has none."""
+    if key is None:
+        payload = rows.select([name for name in rows.schema.names if name not in ("kind", *TIMES)])
+        return [None] * len(rows), (identities(payload)[:, 0] >> 1).tolist()
+    if len(key) == 1:
+        values = rows.column(key[0]).to_pylist()
+        return [_key_text(value) for value in values], [None] * len(rows)
+    return [text_of(row).encode() for row in rows.select(list(key)).to_pylist()], [None] * len(rows)
+
+
+def _key_text(value: Any) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    return value.encode() if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str)
+
+
+Send = Callable[[bytes, bytes | None, int | None], None]
+
+
+@contextmanager
+def _sender(sending: Sending, part: str, batch: int) -> Iterator[Send]:
+    """Sends records, all of which have arrived at the end; nothing, where they had arrived before."""
+    from confluent_kafka import KafkaException, Producer
+
+    topic = _topic(sending)
+    ours: dict[str, Any] = {"enable_idempotence": True, "linger_ms": 20, "partitioner": "murmur2_random"}
+    if sending.exactly_once:
+        ours["transactional_id"] = f"anabranch-{sending.query}-{part}"
+    producer = Producer(topic.settings(**ours))
+    wrong: list[Any] = []
+
+    def arrived(error: Any, _: Any) -> None:
+        if error is not None:
+            wrong.append(error)
+
+    try:
+        if sending.exactly_once:
+            producer.init_transactions(SECONDS)
+            if _committed(sending, part) > batch:
+                yield lambda *_: None
+                return
+            producer.begin_transaction()
+        count = len(Cluster(topic).partitions())
+
+        def send(value: bytes, key: bytes | None, number: int | None) -> None:
+            if wrong:
+                raise _unsent(topic, wrong[0].str())
+            place = {} if number is None else {"partition": number % count}
+            while True:
+                try:
+                    producer.produce(topic.name, value, key, on_delivery=arrived, **place)
+                    producer.poll(0)
+                    return
+                except BufferError:
+                    producer.poll(0.1)
+
+        yield send
+        if sending.exactly_once:
+            _commit(producer, sending, part, batch)
+        elif producer.flush(SECONDS) and not wrong:
+            raise _unsent(topic, f"no answer for {SECONDS:g} s")
+        if wrong:
+            raise _unsent(topic, wrong[0].str())
+    except BaseException as raised:
+        if sending.exactly_once:
+            with suppress(KafkaException):
+                producer.abort_transaction(_ABORTING)
+        if isinstance(raised, KafkaException):
+            raise _unsent(topic, raised.args[0].str()) from None
+        raise
+
+
+def _commit(producer: Any, sending: Sending, part: str, batch: int) -> None:
+    from confluent_kafka import Consumer, TopicPartition
+
+    group = Consumer(_topic(sending).settings(group_id=_group(sending, part)))
+    try:
+        place = TopicPartition(sending.topic, _FIRST, batch + 1)
+        producer.send_offsets_to_transaction([place], group.consumer_group_metadata(), SECONDS)
+        producer.commit_transaction(SECONDS)
+    finally:
+        group.close()
+
+
+def _committed(sending: Sending, part: str) -> int:
+    """The number of the micro-batch that a part would send next, as the broker knows it."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    group = Consumer(_topic(sending).settings(group_id=_group(sending, part)))
+    try:
+        [place] = group.committed([TopicPartition(sending.topic, _FIRST)], SECONDS)
+        return max(place.offset, 0)
+    finally:
+        group.close()
+
+
+def _group(sending: Sending, part: str) -> str:
+    return f"anabranch-{sending.query}-{part}"
+
+
+def _topic(sending: Sending) -> Topic:
+    return Topic(sending.topic, sending.servers, sending.config)
+
+
+def _unsent(topic: Topic, words: str) -> BrokerError:
+    error = BrokerError(f"topic {topic.name!r} at {topic.servers} does not take records: {words}")
+    error.add_note("Mend it and start the query again: what was not sent is sent then.")
+    return error
+
+
+def _quarantine(place: Path, name: str, refused: list[dict[str, Any]]) -> None:
+    file = place / name
+    if not refused:
+        file.unlink(missing_ok=True)
+        return
+    place.mkdir(parents=True, exist_ok=True)
+    part = place / f".{uuid.uuid4().hex}"
+    part.write_text("".join(f"{text_of(row)}\n" for row in refused), encoding="utf-8")
+    os.replace(part, file)

@@ -1,0 +1,182 @@
+"""Topics of Kafka as `merge` takes them, and what is told to the source that reads them."""
+
+import base64
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from anabranch.connectors.kafka.cluster import SECONDS, Topic, check_packages
+from anabranch.connectors.kafka.formats import Arrow, Avro, Format, Json
+from anabranch.connectors.kafka.reading import Records
+from anabranch.connectors.kafka.source import NAME, Feeds, KafkaSource
+from anabranch.engines.spark.layout import ALONE
+from anabranch.engines.spark.packing import Packing
+from anabranch.engines.spark.span import span
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+REPLICA = "replica"
+"""The column that holds the name of the replica of each row."""
+ROWS_PER_TRIGGER = 500_000
+
+
+@dataclass(frozen=True)
+class Kafka:
+    """Topics, as `merge` takes them in place of a frame."""
+
+    sparkSession: "SparkSession"  # noqa: N815
+    schema: "StructType"
+    feeds: Feeds
+
+    def __repr__(self) -> str:
+        names = ", ".join(name for name, _, _ in self.feeds.topics.values())
+        return f"Kafka({names})"
+
+    def parcels(self, packing: Packing, ids: tuple[int, ...]) -> "DataFrame":
+        """The records of the topics as parcels."""
+        self.sparkSession.dataSource.register(KafkaSource)
+        return (
+            self.sparkSession.readStream.format(NAME)
+            # Spark keeps options whose names say that they are secret out of plans and logs.
+            .option("secret", msgspec.json.encode(self.feeds).decode())
+            .option("packing", msgspec.json.encode(packing).decode())
+            .option("shards", msgspec.json.encode(ids).decode())
+            .option("tasks", str(self.sparkSession.sparkContext.defaultParallelism))
+            .load()
+        )
+
+
+def kafka(
+    spark: "SparkSession",
+    topics: str | Topic | Iterable[str] | Mapping[str, str | Topic],
+    *,
+    schema: "StructType | str",
+    servers: str | None = None,
+    format: str | Avro = "json",  # noqa: A002
+    key: str | None = None,
+    timestamp: str | None = None,
+    start: str | datetime = "earliest",
+    rows_per_trigger: int = ROWS_PER_TRIGGER,
+    patience: int | timedelta | str = timedelta(seconds=SECONDS),
+    config: Mapping[str, str] | None = None,
+) -> Kafka:
+    """Topics of Kafka, for `merge`.
+
+    ``topics`` is one topic; or several, each a replica that has its name; or a mapping from names of replicas
+    to topics, each a name or a `Topic` with servers and settings of its own. ``servers`` are where the others
+    are. ``schema`` has the columns of the values, in Spark's types; ``format`` is json, arrow, or an `Avro`
+    with its schema. ``key`` and ``timestamp`` name columns for the key of a record, as text, and for its time
+    in Kafka; where there are replicas, the column ``replica`` has their names. A value that does not fit is
+    refused alone.
+
+    A new checkpoint begins at ``start``: earliest, latest, or the first records not older than a time. At
+    most ``rows_per_trigger`` records are read per micro-batch, at least one of each partition. A cluster
+    that does not answer is waited for ``patience`` long. ``config`` has settings of librdkafka for security
+    and the network, and is not logged.
+    """
+    check_packages()
+    named = _replicas(topics)
+    if rows_per_trigger < 1:
+        raise ValueError(f"rows_per_trigger is 1 or more, not {rows_per_trigger}")
+    whole = {}
+    for name, topic in named.items():
+        where = topic.servers or servers
+        if where is None:
+            error = ValueError(f"a cluster is known by its servers, and topic {topic.name!r} has none")
+            error.add_note("Pass servers='host:9092', or a Topic with servers of its own.")
+            raise error
+        whole[name] = (topic.name, where, {**(config or {}), **topic.config})
+    struct = _struct(schema)
+    one = list(named) == [ALONE]
+    extra = {"key": key, "timestamp": timestamp, "replica": None if one else REPLICA}
+    columns = _columns(spark, struct, extra)
+    form = _format(format)
+    feeds = Feeds(
+        whole,
+        base64.b64encode(columns.value.serialize()).decode(),
+        format if isinstance(format, str) else "avro",
+        form.schema if isinstance(form, Avro) else None,
+        dict(form.schemas) if isinstance(form, Avro) else {},
+        columns.key,
+        columns.timestamp,
+        columns.replica,
+        _start(start),
+        rows_per_trigger,
+        _seconds(patience),
+    )
+    return Kafka(spark, _with_extra(struct, extra), feeds)
+
+
+def _replicas(topics: str | Topic | Iterable[str] | Mapping[str, str | Topic]) -> dict[str, Topic]:
+    def as_topic(topic: str | Topic) -> Topic:
+        return Topic(topic) if isinstance(topic, str) else topic
+
+    if isinstance(topics, str | Topic):
+        return {ALONE: as_topic(topics)}
+    named = dict(topics) if isinstance(topics, Mapping) else {name: name for name in topics}
+    if not named:
+        raise ValueError("there is at least one topic, none is given")
+    return {str(name): as_topic(topic) for name, topic in named.items()}
+
+
+def _struct(schema: "StructType | str") -> "StructType":
+    from pyspark.sql.types import StructType
+
+    if isinstance(schema, StructType):
+        return schema
+    return StructType.fromDDL(schema)  # type: ignore[return-value]
+
+
+def _columns(spark: "SparkSession", struct: "StructType", extra: Mapping[str, str | None]) -> Records:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    for what, name in extra.items():
+        if name is not None and name in struct.names:
+            error = ValueError(f"{what} is the column {name!r}, and the values have one of that name")
+            error.add_note("Rename the column of the values, or leave it out of the schema.")
+            raise error
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    return Records(to_arrow_schema(struct, timezone=zone), **extra)
+
+
+def _with_extra(struct: "StructType", extra: Mapping[str, str | None]) -> "StructType":
+    from pyspark.sql.types import StringType, StructType, TimestampType
+
+    whole = StructType(list(struct.fields))
+    for what, name in extra.items():
+        if name is not None:
+            whole = whole.add(name, TimestampType() if what == "timestamp" else StringType())
+    return whole
+
+
+def _format(form: str | Avro) -> Format:
+    match form:
+        case Avro():
+            return form
+        case "json":
+            return Json()
+        case "arrow":
+            return Arrow()
+    error = ValueError(f"values are json, arrow, or an Avro with its schema, {form!r} is none of them")
+    error.add_note("For Avro pass format=ab.Avro(schema='{…}').")
+    raise error
+
+
+def _start(start: str | datetime) -> str:
+    if isinstance(start, datetime):
+        return start.astimezone().isoformat()
+    if start not in ("earliest", "latest"):
+        error = ValueError(f"a new checkpoint begins earliest, latest or at a time, not {start!r}")
+        error.add_note("A time is a datetime.")
+        raise error
+    return start
+
+
+def _seconds(patience: int | timedelta | str) -> float:
+    value = span(patience, "patience")
+    return value.total_seconds() if isinstance(value, timedelta) else float(value or 0)

@@ -1,0 +1,44 @@
+"""A broker for all tests of a process, and topics of their own for each."""
+
+import itertools
+import json
+
+import pytest
+
+from anabranch.testing.broker import Broker
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def broker():
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture
+def topic(broker):
+    """Makes a topic that nobody has used."""
+
+    def made(partitions=1, **config):
+        name = f"topic-{next(_numbers)}"
+        broker.make_topic(name, partitions=partitions, config=config)
+        return name
+
+    return made
+
+
+@pytest.fixture
+def send(broker):
+    """Sends values (objects as JSON, bytes and None as they are) to a partition of a topic."""
+    from confluent_kafka import Producer
+
+    def sent(topic, *values, partition=0, key=None, timestamp=0):
+        producer = Producer({"bootstrap.servers": broker.servers, "log_level": 0})
+        for value in values:
+            as_is = value is None or isinstance(value, bytes)
+            body = value if as_is else json.dumps(value).encode()
+            producer.produce(topic, body, key, partition, timestamp=timestamp)
+        assert producer.flush(60) == 0
+
+    return sent

@@ -1,0 +1,294 @@
+"""What values of records are: rows that survive exactly, and values that are none, each with its reason."""
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from io import BytesIO
+
+import fastavro
+import pyarrow as pa
+import pytest
+
+from anabranch.connectors.kafka.formats import Arrow, Avro, Json
+
+COLUMNS = pa.schema(
+    [
+        ("sensor", pa.string()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("v", pa.int64()),
+        ("share", pa.float64()),
+        ("price", pa.decimal128(10, 2)),
+        ("day", pa.date32()),
+        ("tags", pa.list_(pa.string())),
+        ("where", pa.struct([("x", pa.int32()), ("y", pa.int32())])),
+        ("good", pa.bool_()),
+    ]
+)
+ROW = {
+    "sensor": "täglich",
+    "at": datetime(2026, 1, 2, 3, 4, 5, 678901, UTC),
+    "v": 2**53 + 1,
+    "share": 0.1,
+    "price": Decimal("12.30"),
+    "day": date(2026, 2, 28),
+    "tags": ["a", "", "c"],
+    "where": {"x": 1, "y": -1},
+    "good": True,
+}
+NOTHING = dict.fromkeys(ROW)
+GOOD = {
+    "sensor": "täglich",
+    "at": "2026-01-02T03:04:05.678901Z",
+    "v": 2**53 + 1,
+    "share": 0.1,
+    "price": "12.30",
+    "day": "2026-02-28",
+    "tags": ["a", "", "c"],
+    "where": {"x": 1, "y": -1},
+    "good": True,
+}
+
+
+def stream(rows, schema=COLUMNS):
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_table(pa.Table.from_pylist(rows, schema))
+    return sink.getvalue().to_pybytes()
+
+
+AVRO_FIELDS = [
+    {"name": "sensor", "type": ["null", "string"]},
+    {"name": "at", "type": ["null", {"type": "long", "logicalType": "timestamp-micros"}]},
+    {"name": "v", "type": ["null", "long"]},
+    {"name": "share", "type": ["null", "double"]},
+    {
+        "name": "price",
+        "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}],
+    },
+    {"name": "day", "type": ["null", {"type": "int", "logicalType": "date"}]},
+    {"name": "tags", "type": ["null", {"type": "array", "items": "string"}]},
+    {
+        "name": "where",
+        "type": [
+            "null",
+            {
+                "type": "record",
+                "name": "place",
+                "fields": [{"name": "x", "type": "int"}, {"name": "y", "type": "int"}],
+            },
+        ],
+    },
+    {"name": "good", "type": ["null", "boolean"]},
+]
+AVRO = {"type": "record", "name": "reading", "fields": AVRO_FIELDS}
+
+
+def avro(row, schema=AVRO, prefix=b""):
+    out = BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), row)
+    return prefix + out.getvalue()
+
+
+def numbered(number, value):
+    return b"\x00" + number.to_bytes(4, "big") + value
+
+
+FORMATS = {
+    "json": (Json(), json.dumps(GOOD).encode(), b"{}"),
+    "arrow": (Arrow(), stream([ROW]), stream([NOTHING])),
+    "avro": (Avro(json.dumps(AVRO)), avro(ROW), avro(NOTHING)),
+    "numbered avro": (
+        Avro(schemas={7: json.dumps(AVRO)}),
+        numbered(7, avro(ROW)),
+        numbered(7, avro(NOTHING)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_types_and_nulls_survive(name):
+    form, whole, empty = FORMATS[name]
+    found = form.read([whole, empty, whole], COLUMNS)
+    assert found.rows.schema == COLUMNS
+    assert found.rows.to_pylist() == [ROW, NOTHING, ROW]
+    assert found.origin.tolist() == [0, 1, 2]
+    assert not found.refused
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_no_values_are_no_rows(name):
+    found = FORMATS[name][0].read([], COLUMNS)
+    assert found.rows.num_rows == 0
+    assert found.rows.schema == COLUMNS
+
+
+def changed(**values):
+    return json.dumps({**GOOD, **values}).encode()
+
+
+BAD_JSON = {
+    "a tombstone": None,
+    "nothing at all": b"",
+    "white space": b" \n\t",
+    "cut short": json.dumps(GOOD).encode()[:-5],
+    "two objects": b"{}{}",
+    "two objects on two lines": b"{}\n{}",
+    "something after the object": json.dumps(GOOD).encode() + b" tail",
+    "a list": b"[1, 2]",
+    "a number": b"17",
+    "a string": b'"text"',
+    "null": b"null",
+    "true": b"true",
+    "a bare word": b"hello",
+    "single quotes": b"{'v': 1}",
+    "a trailing comma": b'{"v": 1,}',
+    "a comment": b'{"v": 1} // one',
+    "no colon": b'{"v" 1}',
+    "an unquoted name": b"{v: 1}",
+    "NaN for a whole number": b'{"v": NaN}',
+    "NaN for a time": b'{"at": NaN}',
+    "infinity for a whole number": b'{"v": Infinity}',
+    "a number beyond a float": b'{"share": 1e400}',
+    "a leading zero": b'{"v": 007}',
+    "a plus sign": b'{"v": +7}',
+    "bytes that are not UTF-8": b'{"sensor": "\xff\xfe"}',
+    "half of a character": b'{"sensor": "\xc3"}',
+    "UTF-16": json.dumps(GOOD).encode("utf-16"),
+    "a control character in a string": b'{"sensor": "a\x00b"}',
+    "a bad escape": b'{"sensor": "\\q"}',
+    "text for a number": changed(v="17"),
+    "a fraction for a whole number": changed(v=1.5),
+    "a truth for a number": changed(v=True),
+    "a number beyond 64 bits": changed(v=2**64),
+    "a number for text": changed(sensor=17),
+    "an object for text": changed(sensor={"a": 1}),
+    "text for a truth": changed(good="yes"),
+    "a number for a truth": changed(good=1),
+    "text that is no time": changed(at="yesterday"),
+    "a month that is none": changed(at="2026-13-01T00:00:00Z"),
+    "a day that is none": changed(day="2026-02-30"),
+    "an object for a list": changed(tags={"a": 1}),
+    "a list for an object": changed(where=[1, 2]),
+    "a value of a wrong type in a list": changed(tags=["a", 1]),
+    "a value of a wrong type in an object": changed(where={"x": "one"}),
+    "a price with too many digits": changed(price="123456789012.30"),
+    "a price with too many decimals": changed(price="1.234"),
+    "deep nesting": b'{"v":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "Avro": avro(ROW),
+    "Arrow": stream([ROW]),
+    "compressed": b"\x1f\x8b\x08\x00\x00\x00\x00\x00",
+}
+OTHER = {"type": "record", "name": "other", "fields": [{"name": "q", "type": "double"}]}
+BAD_AVRO = {
+    "a tombstone": None,
+    "nothing at all": b"",
+    "cut short": avro(ROW)[:-3],
+    "something after the record": avro(ROW) + b"tail",
+    "another schema": avro({"q": 1.5}, OTHER),
+    "JSON": json.dumps(GOOD).encode(),
+    "Arrow": stream([ROW]),
+    "a registry's number that was not announced": numbered(7, avro(ROW)),
+    "a union branch that is none": b"\x7f" + avro(ROW)[1:],
+    "a negative length": b"\x02\x01",
+    "a length beyond the end": b"\x02\xfe\xff\xff\xff\x0f",
+    "random bytes": bytes(range(255, 0, -3)),
+}
+BAD_NUMBERED = {
+    "no number": avro(ROW),
+    "a number that is not known": numbered(8, avro(ROW)),
+    "half a number": b"\x00\x00",
+    "nothing after the number": numbered(7, b""),
+    "another mark": b"\x01" + numbered(7, avro(ROW))[1:],
+}
+BAD_ARROW = {
+    "a tombstone": None,
+    "nothing at all": b"",
+    "cut short": stream([ROW])[:-40],
+    "JSON": json.dumps(GOOD).encode(),
+    "Avro": avro(ROW),
+    "another type": stream([{"v": "one"}], COLUMNS.set(2, pa.field("v", pa.string()))),
+    "no such columns": stream([{"q": 1}], pa.schema([("q", pa.int8())])),
+    "random bytes": bytes(range(255, 0, -3)),
+    "a schema and nothing else": stream([ROW])[:64],
+}
+BAD = [
+    *(("json", what, value) for what, value in BAD_JSON.items()),
+    *(("avro", what, value) for what, value in BAD_AVRO.items()),
+    *(("numbered avro", what, value) for what, value in BAD_NUMBERED.items()),
+    *(("arrow", what, value) for what, value in BAD_ARROW.items()),
+]
+
+
+@pytest.mark.parametrize(("name", "what", "value"), BAD, ids=[f"{name}: {what}" for name, what, _ in BAD])
+def test_a_value_that_is_no_row_is_refused_and_others_are_used(name, what, value):
+    form, whole, empty = FORMATS[name]
+    found = form.read([whole, value, empty, whole], COLUMNS)
+    assert found.rows.to_pylist() == [ROW, NOTHING, ROW]
+    assert found.origin.tolist() == [0, 2, 3]
+    [(number, reason)] = found.refused
+    assert number == 1
+    assert reason
+
+
+def test_fields_that_are_no_columns_are_left_out():
+    found = Json().read([changed(extra={"deep": [1]}, another=None)], COLUMNS)
+    assert found.rows.to_pylist() == [ROW]
+
+
+def test_strange_types_are_read_from_what_json_has():
+    columns = pa.schema(
+        [
+            ("v", pa.int64()),
+            ("raw", pa.binary()),
+            ("by", pa.map_(pa.string(), pa.date32())),
+            ("parts", pa.list_(pa.struct([("raw", pa.binary()), ("at", pa.timestamp("us", "UTC"))]))),
+            ("o'clock", pa.time64("us")),
+        ]
+    )
+    good = {
+        "v": 1,
+        "raw": "aGVsbG8=",
+        "by": {"x": "2026-01-01"},
+        "parts": [{"raw": "", "at": "2026-01-02T03:04:05Z"}],
+        "o'clock": "01:02:03",
+    }
+    wrong = [
+        {"raw": "a"},
+        {"raw": 5},
+        {"by": []},
+        {"by": {"x": 1.5}},
+        {"parts": {}},
+        {"parts": [{"at": "?"}]},
+    ]
+    texts = [json.dumps({**good, **change}).encode() for change in ({}, *wrong, {"raw": None})]
+    found = Json().read(texts, columns)
+    assert [n for n, _ in found.refused] == [1, 2, 3, 4, 5, 6]
+    assert found.origin.tolist() == [0, 7]
+    first, last = found.rows.to_pylist()
+    assert first["raw"] == b"hello"
+    assert first["by"] == [("x", date(2026, 1, 1))]
+    assert first["parts"] == [{"raw": b"", "at": datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)}]
+    assert last == {**first, "raw": None}
+
+
+def test_brackets_inside_text_are_no_nesting():
+    found = Json().read([changed(sensor="[{" * 200 + '\\"' + "[" * 200)], COLUMNS)
+    assert found.rows.num_rows == 1
+
+
+def test_a_value_may_have_several_lines():
+    found = Json().read([json.dumps(GOOD, indent=2).encode(), b"{}\n"], COLUMNS)
+    assert found.rows.to_pylist() == [ROW, NOTHING]
+
+
+def test_an_arrow_value_may_have_many_rows_or_none():
+    found = Arrow().read([stream([ROW, NOTHING]), stream([]), stream([ROW])], COLUMNS)
+    assert found.rows.to_pylist() == [ROW, NOTHING, ROW]
+    assert found.origin.tolist() == [0, 0, 2]
+
+
+def test_avro_is_given_one_schema_or_several_by_number():
+    with pytest.raises(ValueError, match="one schema, or several"):
+        Avro()
+    with pytest.raises(ValueError, match="one schema, or several"):
+        Avro("{}", {1: "{}"})
