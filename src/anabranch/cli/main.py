@@ -8,7 +8,7 @@ import threading
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from anabranch.cli import check, convert, demo, diff, generate, merge, run, show
+from anabranch.cli import check, convert, demo, diff, doctor, generate, init, merge, run, show
 
 COMMANDS = {
     "show": show,
@@ -16,6 +16,8 @@ COMMANDS = {
     "diff": diff,
     "merge": merge,
     "run": run,
+    "init": init,
+    "doctor": doctor,
     "convert": convert,
     "generate": generate,
     "demo": demo,
@@ -64,7 +66,9 @@ def _parser() -> argparse.ArgumentParser:
         "  anabranch check a.jsonl b.parquet     are they valid, and can they be one stream?\n"
         "  anabranch diff a.jsonl b.jsonl        do they mean the same?\n"
         "  anabranch merge a.jsonl b.jsonl       one stream of both, on standard output\n"
+        "  anabranch init pipeline               a small job with its data, to begin with\n"
         "  anabranch run job.toml                a merge of your own sources on Spark\n"
+        "  anabranch doctor job.toml             is all there that it needs?\n"
         "\nanabranch COMMAND --help says more about each.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

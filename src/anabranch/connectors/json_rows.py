@@ -156,9 +156,9 @@ def _value(said: Any, kind: pa.DataType) -> Any:
     """What a value of JSON stands for in a type."""
     if said is None:
         return None
-    wanted = list if pa.types.is_list(kind) else dict if pa.types.is_nested(kind) else type(said)
-    if not isinstance(said, wanted):
-        raise ValueError(f"a value of type {kind} is {_JSON[wanted]}, this is {said!r}")
+    if pa.types.is_nested(kind) and not isinstance(said, list if pa.types.is_list(kind) else dict):
+        wanted = "a list" if pa.types.is_list(kind) else "an object"
+        raise ValueError(f"a value of type {kind} is {wanted}, this is {said!r}")
     if pa.types.is_map(kind):
         return [(_value(key, kind.key_type), _value(value, kind.item_type)) for key, value in said.items()]
     if pa.types.is_list(kind):
@@ -175,7 +175,6 @@ def _value(said: Any, kind: pa.DataType) -> Any:
     return read(said)
 
 
-_JSON = {list: "a list", dict: "an object"}
 _SPELLED: list[tuple[Any, Any]] = [
     (pa.types.is_timestamp, datetime.fromisoformat),
     (pa.types.is_date, date.fromisoformat),

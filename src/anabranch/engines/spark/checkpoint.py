@@ -18,11 +18,18 @@ def completed(checkpoint: Path) -> int:
 
 def query_id(checkpoint: Path) -> str:
     """What the query is called where it writes: made with the checkpoint, and kept in it."""
+    known = known_query(checkpoint)
+    if known is not None:
+        return known
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    (checkpoint / _ID).write_text(uuid.uuid4().hex[:8])
+    return query_id(checkpoint)
+
+
+def known_query(checkpoint: Path) -> str | None:
+    """What the query of a checkpoint is called where it writes, if it has written."""
     file = checkpoint / _ID
-    if not file.exists():
-        checkpoint.mkdir(parents=True, exist_ok=True)
-        file.write_text(uuid.uuid4().hex[:8])
-    return file.read_text().strip()
+    return file.read_text().strip() if file.exists() else None
 
 
 def _last(log: Path) -> int:

@@ -1,0 +1,62 @@
+"""The folders that Spark and a job write to: whether they can be written to, and what is free in them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from anabranch.cli.health import java
+from anabranch.cli.health.finding import Asked, Finding, ok, trouble
+from anabranch.cli.health.memory import gigabytes
+
+LEAST = 1 << 30
+"""Free bytes below which a job will soon stop."""
+
+
+def space(asked: Asked) -> Iterator[Finding]:
+    """Each place can be written to and has room; one that is not there yet is judged by the folder above."""
+    places: dict[Path, list[str]] = {}
+    for what, place in _written(asked):
+        places.setdefault(_nearest(place), []).append(f"{what} ({place})")
+    for folder, uses in places.items():
+        yield _room(folder, ", ".join(uses))
+
+
+def _written(asked: Asked) -> Iterator[tuple[str, Path]]:
+    spill = os.environ.get("SPARK_LOCAL_DIRS") or asked.setting("spark.local.dir")
+    for one in (spill or java.properties().get("java.io.tmpdir", "/tmp")).split(","):
+        yield "Spark spills", Path(one.strip()).absolute()
+    if asked.job is not None:
+        yield "sink", asked.job.out
+        yield "checkpoint", asked.job.checkpoint
+        if asked.job.quarantine is not None:
+            yield "quarantine", asked.job.quarantine
+
+
+def _nearest(place: Path) -> Path:
+    """The folder itself, or the one in which it would be made."""
+    return next(folder for folder in (place, *place.parents) if folder.exists())
+
+
+def _room(folder: Path, uses: str) -> Finding:
+    if not folder.is_dir():
+        return trouble("disk", f"{folder} is a file, and a folder is needed: {uses}", "Move the file away.")
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            free = shutil.disk_usage(folder).free
+    except OSError as reason:
+        return trouble(
+            "disk",
+            f"{folder} cannot be written to, {reason.strerror}: {uses}",
+            "Let this user write there, or name another folder (SPARK_LOCAL_DIRS is where Spark spills).",
+        )
+    if free < LEAST:
+        return trouble(
+            "disk",
+            f"{gigabytes(free)} free in {folder}, and less than {gigabytes(LEAST)} is soon full: {uses}",
+            "Make room, or name another folder (SPARK_LOCAL_DIRS is where Spark spills).",
+        )
+    return ok("disk", f"{gigabytes(free)} free in {folder}: {uses}")

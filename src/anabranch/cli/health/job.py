@@ -1,0 +1,144 @@
+"""A job file and the folders it names: what is read, what is written, and from where it would go on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anabranch.cli.health.finding import Asked, Finding, failed, note, ok, trouble
+
+if TYPE_CHECKING:
+    from anabranch.cli.job import Job
+    from anabranch.cli.job_tables import SourceTable
+
+
+def read(path: str) -> tuple[Job | None, Finding]:
+    """The job in a file, or why it is none."""
+    try:
+        from anabranch.cli.job import read_job
+
+        return read_job(path), ok("job", f"{path} says what to do")
+    except Exception as error:
+        return None, failed("job", error)
+
+
+def source(asked: Asked) -> Iterator[Finding]:
+    """What is read is there, as far as that can be seen without Spark."""
+    job = asked.job
+    if job is None:
+        return
+    from anabranch.cli.job_tables import SourceTable
+
+    if not isinstance(job.source, SourceTable):
+        yield note("source", f"rows() of {job.file.name}; anabranch run {job.file.name} --check calls it")
+    elif job.source.format is not None:
+        yield note("source", f"{job.source.format} of Spark's; anabranch run {job.file.name} --check asks it")
+    else:
+        yield _folder(job.place(job.source.path or ""), job.source)
+
+
+def _folder(place: Path, source: SourceTable) -> Finding:
+    from anabranch.connectors.folder import listed
+    from anabranch.connectors.row_files import file_schema, format_of
+
+    if not place.is_dir():
+        way_out = "Give the folder that holds the files, or a sub-folder for each replica, in [source] path."
+        return trouble("source", f"{place} is not a folder that is there", way_out)
+    there = listed(place)
+    files = [file for some in there.values() for file in some.values()]
+    typed = [file for file in files if format_of(file.name) != "jsonl"]
+    if source.schema is None and not typed:
+        what = "only JSON lines, which do not say their types" if files else "no files"
+        return trouble(
+            "source",
+            f"{place} has {what}, and [source] has no schema",
+            "Write schema = 'room string, at timestamp, …' in [source].",
+        )
+    for file in files:
+        try:
+            if file in typed:
+                file_schema(str(file))
+            else:
+                file.open().close()
+        except Exception as reason:
+            words = str(reason).split("\n")[0]
+            return trouble("source", f"{file} cannot be read: {words}", "Mend the file, or move it away.")
+    if not files:
+        return note("source", f"{place} has no files yet; a query waits for them")
+    counts = ", ".join(f"{name} {len(some)}" if name else str(len(some)) for name, some in there.items())
+    return ok("source", f"{len(files)} files in {place}: {counts}")
+
+
+def sink(asked: Asked) -> Iterator[Finding]:
+    """What is in the folder of the merged stream is of this query."""
+    from anabranch.engines.spark.checkpoint import known_query
+
+    if asked.job is None or not asked.job.out.is_dir():
+        return
+    query = known_query(asked.job.checkpoint)
+    files = [file.name for file in sorted(asked.job.out.iterdir()) if file.is_file() and file.name[0] != "."]
+    others = [name for name in files if query is None or not name.startswith(f"{query}-")]
+    if others:
+        yield trouble(
+            "sink",
+            f"{asked.job.out} has files that are not of this query, {others[0]} among them",
+            "Give each query a folder of its own, or the checkpoint that the files were written with.",
+        )
+    else:
+        yield ok("sink", f"{len(files)} files of this query in {asked.job.out}")
+
+
+def checkpoint(asked: Asked) -> Iterator[Finding]:
+    """What a run would go on from can be read."""
+    from anabranch.engines.spark.checkpoint import begun, completed
+
+    if asked.job is None:
+        return
+    place = asked.job.checkpoint
+    if begun(place) < 0 and completed(place) < 0:
+        yield ok("checkpoint", f"{place} is new: the next run begins")
+        return
+    way_out = (
+        "Restore the whole folder from a copy. To begin anew, give the job a new sink and checkpoint",
+        "in [sink]; all that the source still has is then read again.",
+    )
+    if completed(place) > begun(place):
+        found = (
+            f"micro-batch {completed(place)} is complete and {begun(place)} was begun last: files are gone"
+        )
+        yield trouble("checkpoint", f"{place}: {found}", *way_out)
+        return
+    torn = next((file for file in _notes(place) if not _is_whole(file)), None)
+    if torn is not None:
+        yield trouble("checkpoint", f"{torn} is not what Spark writes there", *way_out)
+    else:
+        yield ok("checkpoint", f"the next run goes on after micro-batch {completed(place)} of {place}")
+
+
+def _notes(place: Path) -> Iterator[Path]:
+    """The files that Spark reads first: whose checkpoint it is, and the last micro-batch."""
+    from anabranch.engines.spark.checkpoint import begun, completed
+
+    yield place / "metadata"
+    yield place / "offsets" / str(begun(place))
+    if completed(place) >= 0:
+        yield place / "commits" / str(completed(place))
+
+
+def _is_whole(file: Path) -> bool:
+    """A note of Spark's has the version of its form, but for ``metadata``, and an object.
+
+    In ``offsets`` what each source said follows, which is an object or any other text.
+    """
+    try:
+        lines = file.read_text().splitlines()
+        if file.name != "metadata":
+            version, *lines = lines
+            if not version.startswith("v"):
+                return False
+        objects = [json.loads(line) for n, line in enumerate(lines) if n == 0 or line.startswith("{")]
+    except (OSError, ValueError):
+        return False
+    return bool(objects) and (file.parent.name != "offsets" or len(lines) > 1)

@@ -1,0 +1,31 @@
+"""Delta tables: whether they open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from anabranch.cli.health.finding import Asked, Finding, ok, trouble
+
+
+def delta(asked: Asked) -> Iterator[Finding]:
+    """Each table that was asked for."""
+    for path in asked.tables:
+        yield _table(path)
+
+
+def _table(path: str) -> Finding:
+    try:
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
+    except ImportError as reason:
+        return trouble("table", f"{path} cannot be opened: {reason}", "pip install 'anabranch[delta]'")
+    try:
+        table = DeltaTable(path)
+        return ok("table", f"{path} is at version {table.version()}, with {len(table.file_uris())} files")
+    except (DeltaError, OSError, ValueError) as reason:
+        words = f"{type(reason).__name__}: {str(reason).strip().splitlines()[0]}"
+        return trouble(
+            "table",
+            f"{path} does not open: {words}",
+            "Give the folder that holds _delta_log, and see that this user may read all of it.",
+        )
