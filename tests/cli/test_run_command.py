@@ -27,7 +27,8 @@ from anabranch import (
 )
 from anabranch.cli.following import stoppable
 from anabranch.cli.job import read_job
-from anabranch.cli.job_tables import MergeTable, SinkTable, SparkTable
+from anabranch.cli.job_ends import SinkTable
+from anabranch.cli.job_tables import MergeTable, SparkTable
 from anabranch.cli.main import main
 from anabranch.cli.micro_batches import Lines, leader
 from anabranch.cli.spark_errors import told_as_ours
@@ -56,7 +57,7 @@ def job_file(folder: Path, *parts: str, name: str = "job.toml") -> str:
             SOURCE + MERGE + SINK + "[spork]\n",
             ["[spork] is no table", "'spark'", "source, merge, sink, spark"],
         ),
-        (SOURCE + MERGE, ["a table [sink]", "path, checkpoint"]),
+        (SOURCE + MERGE, ["a table [sink]", "path, kafka, checkpoint"]),
         (
             SOURCE + MERGE + "identiy = ['a']\n" + SINK,
             ["[merge] has no key 'identiy'", "'identity'", "on_late"],
@@ -72,7 +73,7 @@ def job_file(folder: Path, *parts: str, name: str = "job.toml") -> str:
         ),
         (SOURCE + MERGE + "on_late = 'generalise'\n" + SINK, ["on_late", "raise, drop, quarantine"]),
         (SOURCE + MERGE + "pace = 'fast'\n" + SINK, ["pace", "'fast'", "'fastest'"]),
-        ("[source]\nschema = 'a int'\n" + MERGE + SINK, ["[source]", "no path or format", "kafka"]),
+        ("[source]\nschema = 'a int'\n" + MERGE + SINK, ["[source]", "no path, kafka or format", "kafka"]),
         (SOURCE + "options = {a = 1}\n" + MERGE + SINK, ["options", "no format"]),
         (
             SOURCE + "format = 'json'\nfiles_per_trigger = 1\n" + MERGE + SINK,
@@ -126,7 +127,7 @@ def test_the_keys_of_a_job_are_the_arguments_of_the_functions_they_are_for():
         return {p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY}
 
     assert {*MergeTable.__struct_fields__} == keywords(ab.merge)
-    assert {*SinkTable.__struct_fields__} == keywords(ab.write_folder) - {"name"} | {"path"}
+    assert {*SinkTable.__struct_fields__} == keywords(ab.write_folder) - {"name"} | {"path", "kafka"}
     assert {*SparkTable.__struct_fields__} == keywords(ab.session) - {"name"} | {"master"}
 
 
@@ -163,7 +164,7 @@ def test_a_program_may_give_values_instead_of_words(tmp_path):
 def test_paths_of_a_job_are_relative_to_its_file(tmp_path, monkeypatch):
     monkeypatch.chdir("/")
     job = read_job(job_file(tmp_path, SOURCE, MERGE, SINK, "quarantine = '../aside'\n"))
-    assert job.out == tmp_path / "out"
+    assert job.folder == tmp_path / "out"
     assert job.checkpoint == tmp_path / "out" / "_checkpoint"
     assert job.quarantine == tmp_path / ".." / "aside"
 

@@ -17,21 +17,14 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
-from anabranch.cli.job_tables import (
-    TABLES,
-    MergeTable,
-    SinkTable,
-    SourceTable,
-    SparkTable,
-    one_of,
-    table,
-    unknown,
-)
+from anabranch.cli.job_ends import TABLES, SinkTable, SourceTable
+from anabranch.cli.job_tables import MergeTable, SparkTable, table, unknown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
-    from anabranch.connectors.folder import Folder
+    from anabranch.engines.spark.door import Door
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +42,47 @@ class Job:
         return (self.file.parent / Path(path).expanduser()).absolute()
 
     @property
-    def out(self) -> Path:
-        """The folder of the merged stream."""
-        return self.place(self.sink.path)
+    def folder(self) -> Path | None:
+        """The folder of the merged stream, if it goes to one."""
+        return None if self.sink.path is None else self.place(self.sink.path)
+
+    @property
+    def out(self) -> str:
+        """Where the merged stream goes, for people."""
+        return str(self.folder or self.sink.kafka)
 
     @property
     def checkpoint(self) -> Path:
         """The folder from which a restart goes on."""
-        return self.place(self.sink.checkpoint) if self.sink.checkpoint else self.out / "_checkpoint"
+        if self.sink.checkpoint:
+            return self.place(self.sink.checkpoint)
+        return self.folder / "_checkpoint" if self.folder else self.place(f"{self.file.stem}-checkpoint")
 
     @property
-    def quarantine(self) -> Path | None:
-        """Where refused rows go, if not to the default."""
-        return self.place(self.sink.quarantine) if self.sink.quarantine else None
+    def quarantine(self) -> Path:
+        """Where refused rows go."""
+        if self.sink.quarantine:
+            return self.place(self.sink.quarantine)
+        return self.folder / "_quarantine" if self.folder else self.checkpoint / "quarantine"
 
-    def rows(self, spark: SparkSession) -> DataFrame | Folder:
+    def write(self, merged: DataFrame, *, once: bool) -> StreamingQuery:
+        """Start the query."""
+        from anabranch import spark as ab
+
+        given: dict[str, Any] = {
+            "checkpoint": self.checkpoint,
+            "available_now": once or self.sink.available_now,
+            "trigger": None if once else self.sink.trigger,
+            "name": self.file.stem,
+        }
+        if self.sink.kafka is not None:
+            return self.sink.kafka.write(merged, self.quarantine, **given)
+        assert self.folder is not None, "checked"
+        return ab.write_folder(
+            merged, self.folder, quarantine=self.quarantine, format=self.sink.format, **given
+        )
+
+    def rows(self, spark: SparkSession) -> DataFrame | Door:
         """What is merged."""
         if isinstance(self.source, SourceTable):
             return _rows(self, self.source, spark)
@@ -75,20 +94,22 @@ class Job:
             found = self.source(spark)
         if isinstance(found, str | Path):
             return ab.folder(spark, self.place(str(found)))
-        if isinstance(found, ab.Folder) or (isinstance(found, DataFrame) and found.isStreaming):
+        if isinstance(found, ab.Folder | ab.Kafka) or (isinstance(found, DataFrame) and found.isStreaming):
             return found
         what = "a frame that is not streaming" if isinstance(found, DataFrame) else type(found).__name__
-        error = TypeError(f"rows(spark) gives a streaming frame or a folder, and it gave {what}")
-        error.add_note(
-            "Read with spark.readStream, or give the path of a folder or anabranch.spark.folder(…)."
-        )
+        error = TypeError(f"rows(spark) gives a streaming frame, a folder or topics, and it gave {what}")
+        error.add_note("Read with spark.readStream, or give the path of a folder,")
+        error.add_note("anabranch.spark.folder(…) or anabranch.spark.kafka(…).")
         error.add_note(f"In {self.file}.")
         raise error
 
 
-def _rows(job: Job, source: SourceTable, spark: SparkSession) -> DataFrame | Folder:
+def _rows(job: Job, source: SourceTable, spark: SparkSession) -> DataFrame | Door:
     from anabranch import spark as ab
 
+    if source.kafka is not None:
+        assert source.schema is not None, "checked"
+        return source.kafka.rows(job, spark, source.schema, source.rows_per_trigger)
     if source.format is None:
         assert source.path is not None, "checked"
         return ab.folder(
@@ -188,12 +209,6 @@ def _in_program(file: Path) -> Iterator[None]:
 
 
 def _checked(job: Job) -> Job:
-    from anabranch.connectors.folder_sink import FORMATS
-
     job.merge.arguments()
-    one_of("[sink] format", job.sink.format, dict.fromkeys(FORMATS))
-    if job.sink.trigger is not None and job.sink.available_now:
-        error = ValueError(f"[sink] reads what is there or every {job.sink.trigger}, not both")
-        error.add_note("Leave out trigger or available_now.")
-        raise error
+    job.sink.check()
     return job

@@ -22,45 +22,6 @@ class Table(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A table of a job file: its fields are the keys it may have."""
 
 
-class SourceTable(Table):
-    """``[source]``: a folder of ours, or any streaming source of Spark's by its format."""
-
-    path: str | None = None
-    schema: str | None = None
-    files_per_trigger: int | None = None
-    bytes_per_trigger: int | None = None
-    rows_per_trigger: int | None = None
-    format: str | None = None
-    options: dict[str, str | int | float | bool] = {}
-    select: list[str] = []
-    """SQL expressions for the columns, where they are not those of the source."""
-
-    def check(self) -> None:
-        """Raise where keys do not go together."""
-        limits = ("files_per_trigger", "bytes_per_trigger", "rows_per_trigger")
-        if self.format is None:
-            if self.path is None:
-                error = ValueError(
-                    "[source] is a folder or a format of Spark's, and it has no path or format"
-                )
-                error.add_note('Write path = "feeds" for a folder with a sub-folder for each replica, or')
-                error.add_note('format = "kafka" with the options of Spark in [source.options].')
-                raise error
-            for key in ("options", "select"):
-                if getattr(self, key):
-                    error = ValueError(f"[source] {key} is for a format of Spark's, and no format is given")
-                    error.add_note("A folder is read as it is; name its columns in [merge].")
-                    raise error
-            return
-        for key in limits:
-            if getattr(self, key) is not None:
-                error = ValueError(f"[source] {key} is for folders, and the format is {self.format!r}")
-                error.add_note(
-                    "Give the source its own limit in [source.options], such as maxFilesPerTrigger."
-                )
-                raise error
-
-
 class MergeTable(Table):
     """``[merge]``: the keyword arguments of `anabranch.spark.merge`."""
 
@@ -105,17 +66,6 @@ class PolicyTable(Table):
     fraction: float | None = None
 
 
-class SinkTable(Table):
-    """``[sink]``: the folder that the merged stream is written to."""
-
-    path: str
-    checkpoint: str | None = None
-    quarantine: str | None = None
-    format: str = "parquet"
-    trigger: str | None = None
-    available_now: bool = False
-
-
 class SparkTable(Table):
     """``[spark]``: the session."""
 
@@ -130,14 +80,6 @@ class SparkTable(Table):
             key: str(value).lower() if isinstance(value, bool) else str(value)
             for key, value in self.config.items()
         }
-
-
-TABLES: dict[str, type[Table]] = {
-    "source": SourceTable,
-    "merge": MergeTable,
-    "sink": SinkTable,
-    "spark": SparkTable,
-}
 
 
 Kind = TypeVar("Kind", bound=Table)

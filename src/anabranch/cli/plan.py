@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from anabranch.cli.job import Job
     from anabranch.cli.job_tables import MergeTable
-    from anabranch.connectors.folder import Folder
+    from anabranch.engines.spark.door import Door
 
 ROLES = {
     "start": "the start of the lifetime",
@@ -63,7 +63,7 @@ class Plan:
         )
 
 
-def plan(job: Job, rows: DataFrame | Folder, merged: DataFrame) -> Plan:
+def plan(job: Job, rows: DataFrame | Door, merged: DataFrame) -> Plan:
     """What a job would do with these rows."""
     merger = _merger(job.merge)
     status = merger.status()
@@ -79,9 +79,13 @@ def plan(job: Job, rows: DataFrame | Folder, merged: DataFrame) -> Plan:
         _time(job.merge),
         {field.name: field.dataType.simpleString() for field in merged.schema.fields},
         _source(job, rows),
-        f"{job.out}, as {job.sink.format}; refused rows in {job.quarantine or job.out / '_quarantine'}",
+        f"{job.out}{_as(job)}; refused rows in {job.quarantine}",
         f"checkpoint {job.checkpoint}: begins {after}",
     )
+
+
+def _as(job: Job) -> str:
+    return f", as {job.sink.format}" if job.folder else ""
 
 
 def _merger(table: MergeTable) -> Merger:
@@ -102,7 +106,7 @@ def _merger(table: MergeTable) -> Merger:
     return merger
 
 
-def _columns(table: MergeTable, rows: DataFrame | Folder) -> dict[str, str]:
+def _columns(table: MergeTable, rows: DataFrame | Door) -> dict[str, str]:
     roles: dict[str, list[str]] = {}
     for role, words in ROLES.items():
         name = getattr(table, role)
@@ -132,15 +136,18 @@ def _time(table: MergeTable) -> str:
     return "nothing says how far a replica has come: give kind or disorder, or nothing is ever final"
 
 
-def _source(job: Job, rows: DataFrame | Folder) -> str:
+def _source(job: Job, rows: DataFrame | Door) -> str:
     from pathlib import Path
 
-    from anabranch.cli.job_tables import SourceTable
+    from anabranch.cli.job_ends import SourceTable
     from anabranch.connectors.folder import Folder, listed
+    from anabranch.connectors.kafka.topics import Kafka
 
     if isinstance(rows, Folder):
         there = listed(Path(rows.path))
         return f"{rows.path}: " + ", ".join(f"{name} {len(files)} files" for name, files in there.items())
+    if isinstance(rows, Kafka):
+        return str(rows)
     if isinstance(job.source, SourceTable):
         return f"{job.source.format} of Spark's"
     return f"rows() of {job.file.name}"

@@ -19,10 +19,25 @@ FILE.toml has the tables [source], [merge] and [sink], and [spark] if the defaul
   [spark]
   master = "local[4]"                also: shards, config, log
 
-Any streaming source of Spark's will do: format = "kafka" with its [source.options], and select = [SQL, …]
+Topics of Kafka come from [source.kafka] and go to [sink.kafka]:
+
+  [source]
+  schema = "sensor string, at timestamp, level double"
+
+  [source.kafka]
+  servers = "localhost:9092"
+  topics = { east = "readings-east", west = "readings-west" }       each a replica
+  config = { "sasl.password" = "${PASSWORD}" }                       from the environment
+
+  [sink.kafka]
+  servers = "localhost:9092"
+  topic = "readings"
+  exactly_once = true                also: key, values, config
+
+Any streaming source of Spark's will do: format = "delta" with its [source.options], and select = [SQL, …]
 where its columns are not yet those of the rows. FILE.py has a function rows(spark), which gives a streaming
-frame or the path of a folder, and the dicts MERGE, SINK and SPARK with the same keys. Paths are relative to
-the file.
+frame, topics or the path of a folder, and the dicts MERGE, SINK and SPARK with the same keys. Paths are
+relative to the file.
 
 A line for each micro-batch goes to standard error: what came in and went out, how far the stream is stable,
 how far each replica is behind, the size of the state, and what was quarantined. With --json it is a line of
@@ -132,7 +147,6 @@ def _check(job: Job, spark: SparkSession, options: argparse.Namespace) -> int:
 
 
 def _run(job: Job, spark: SparkSession, options: argparse.Namespace) -> int:
-    from anabranch import spark as ab
     from anabranch.cli.following import follow, stoppable
     from anabranch.cli.micro_batches import Lines
     from anabranch.engines.spark.checkpoint import completed
@@ -141,16 +155,7 @@ def _run(job: Job, spark: SparkSession, options: argparse.Namespace) -> int:
     lines = Lines.of(merged, as_json=options.json)
     with stoppable() as stop:
         after = completed(job.checkpoint)
-        query = ab.write_folder(
-            merged,
-            job.out,
-            checkpoint=job.checkpoint,
-            quarantine=job.quarantine,
-            format=job.sink.format,
-            available_now=options.once or job.sink.available_now,
-            trigger=None if options.once else job.sink.trigger,
-            name=job.file.stem,
-        )
+        query = job.write(merged, once=options.once)
         _say(f"{job.file.name} runs; {_goes_on(after)}", options)
         totals = follow(query, job.checkpoint, after, stop, lines.tell)
     _conclude(job, totals, lines.summary(totals), options)
@@ -173,7 +178,7 @@ def _conclude(job: Job, totals: Totals, summary: dict[str, Any], options: argpar
     if totals.last is not None and totals.last.stuck:
         _say(totals.last.stuck, options)
     if totals.quarantined:
-        _say(f"what was quarantined is in {job.quarantine or job.out / '_quarantine'}", options)
+        _say(f"what was quarantined is in {job.quarantine}", options)
     _say(f"the merged stream is in {job.out}; the next run goes on from {job.checkpoint}", options)
 
 

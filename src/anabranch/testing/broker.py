@@ -106,6 +106,16 @@ class Broker:
         admin = self._admin()
         admin.delete_topics([name])[name].result(SECONDS)
 
+    def ends(self, name: str) -> int:
+        """How many offsets the partitions of a topic have had, all together."""
+        from confluent_kafka import TopicPartition
+        from confluent_kafka.admin import OffsetSpec
+
+        admin = self._admin()
+        partitions = admin.list_topics(name, timeout=SECONDS).topics[name].partitions
+        asked = {TopicPartition(name, number): OffsetSpec.latest() for number in partitions}
+        return sum(answer.result(SECONDS).offset for answer in admin.list_offsets(asked).values())
+
     def _admin(self) -> Any:
         from confluent_kafka.admin import AdminClient
 

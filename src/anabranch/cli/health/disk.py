@@ -30,7 +30,7 @@ def _written(asked: Asked) -> Iterator[tuple[str, Path]]:
     for one in (spill or java.properties().get("java.io.tmpdir", "/tmp")).split(","):
         yield "Spark spills", Path(one.strip()).absolute()
     if asked.job is not None:
-        yield "sink", asked.job.out
+        yield "sink", asked.job.folder or asked.job.checkpoint
         yield "checkpoint", asked.job.checkpoint
         if asked.job.quarantine is not None:
             yield "quarantine", asked.job.quarantine

@@ -11,7 +11,7 @@ from anabranch.cli.health.finding import Asked, Finding, failed, note, ok, troub
 
 if TYPE_CHECKING:
     from anabranch.cli.job import Job
-    from anabranch.cli.job_tables import SourceTable
+    from anabranch.cli.job_ends import SourceTable
 
 
 def read(path: str) -> tuple[Job | None, Finding]:
@@ -29,10 +29,12 @@ def source(asked: Asked) -> Iterator[Finding]:
     job = asked.job
     if job is None:
         return
-    from anabranch.cli.job_tables import SourceTable
+    from anabranch.cli.job_ends import SourceTable
 
     if not isinstance(job.source, SourceTable):
         yield note("source", f"rows() of {job.file.name}; anabranch run {job.file.name} --check calls it")
+    elif job.source.kafka is not None:
+        yield note("source", f"{job.source.kafka}; anabranch run {job.file.name} --check asks it")
     elif job.source.format is not None:
         yield note("source", f"{job.source.format} of Spark's; anabranch run {job.file.name} --check asks it")
     else:
@@ -75,10 +77,12 @@ def sink(asked: Asked) -> Iterator[Finding]:
     """What is in the folder of the merged stream is of this query."""
     from anabranch.engines.spark.checkpoint import known_query
 
-    if asked.job is None or not asked.job.out.is_dir():
+    if asked.job is None or asked.job.folder is None or not asked.job.folder.is_dir():
         return
     query = known_query(asked.job.checkpoint)
-    files = [file.name for file in sorted(asked.job.out.iterdir()) if file.is_file() and file.name[0] != "."]
+    files = [
+        file.name for file in sorted(asked.job.folder.iterdir()) if file.is_file() and file.name[0] != "."
+    ]
     others = [name for name in files if query is None or not name.startswith(f"{query}-")]
     if others:
         yield trouble(

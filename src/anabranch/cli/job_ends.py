@@ -1,0 +1,102 @@
+"""``[source]`` and ``[sink]``: where the rows of a job come from and where they go."""
+
+from __future__ import annotations
+
+from msgspec import field
+
+from anabranch.cli.job_tables import MergeTable, SparkTable, Table, one_of
+from anabranch.cli.kafka_tables import KafkaSinkTable, KafkaSourceTable
+
+FORMATS = ("parquet", "jsonl")
+
+
+class SourceTable(Table):
+    """``[source]``: a folder of ours, topics, or any streaming source of Spark's by its format."""
+
+    path: str | None = None
+    schema: str | None = None
+    files_per_trigger: int | None = None
+    bytes_per_trigger: int | None = None
+    rows_per_trigger: int | None = None
+    kafka: KafkaSourceTable | None = None
+    format: str | None = None
+    options: dict[str, str | int | float | bool] = field(default_factory=dict)
+    select: list[str] = field(default_factory=list)
+    """SQL expressions for the columns, where they are not those of the source."""
+
+    def check(self) -> None:
+        """Raise where keys do not go together."""
+        limits = ("files_per_trigger", "bytes_per_trigger", "rows_per_trigger")
+        if self.kafka is not None:
+            self._check_kafka(self.kafka)
+            return
+        if self.format is None:
+            if self.path is None:
+                error = ValueError(
+                    "[source] is a folder, topics or a format of Spark's, and it has no path, kafka or format"
+                )
+                error.add_note('Write path = "feeds" for a folder with a sub-folder for each replica, or')
+                error.add_note('kafka = { topics = "readings", servers = "localhost:9092" }, or')
+                error.add_note('format = "rate" with the options of Spark in [source.options].')
+                raise error
+            for key in ("options", "select"):
+                if getattr(self, key):
+                    error = ValueError(f"[source] {key} is for a format of Spark's, and no format is given")
+                    error.add_note("A folder is read as it is; name its columns in [merge].")
+                    raise error
+            return
+        for key in limits:
+            if getattr(self, key) is not None:
+                error = ValueError(f"[source] {key} is for folders, and the format is {self.format!r}")
+                error.add_note(
+                    "Give the source its own limit in [source.options], such as maxFilesPerTrigger."
+                )
+                raise error
+
+    def _check_kafka(self, kafka: KafkaSourceTable) -> None:
+        kafka.check()
+        for key in ("path", "format", "files_per_trigger", "bytes_per_trigger", "options", "select"):
+            if getattr(self, key):
+                error = ValueError(f"[source] {key} is not for topics, and [source.kafka] is given")
+                error.add_note("With topics, [source] has schema and rows_per_trigger.")
+                raise error
+        if self.schema is None:
+            error = ValueError("[source] has the columns of the values of records, and no schema is given")
+            error.add_note("Write schema = 'sensor string, at timestamp, …' in [source].")
+            raise error
+
+
+class SinkTable(Table):
+    """``[sink]``: the folder or the topic that the merged stream is written to."""
+
+    path: str | None = None
+    kafka: KafkaSinkTable | None = None
+    checkpoint: str | None = None
+    quarantine: str | None = None
+    format: str = "parquet"
+    trigger: str | None = None
+    available_now: bool = False
+
+    def check(self) -> None:
+        """Raise where keys do not go together, or a word is not known."""
+        if (self.path is None) == (self.kafka is None):
+            error = ValueError("[sink] is a folder or a topic, and it has both or neither of path and kafka")
+            error.add_note(
+                'Write path = "merged", or kafka = { topic = "merged", servers = "localhost:9092" }.'
+            )
+            raise error
+        if self.kafka is not None:
+            self.kafka.check()
+        one_of("[sink] format", self.format, dict.fromkeys(FORMATS))
+        if self.trigger is not None and self.available_now:
+            error = ValueError(f"[sink] reads what is there or every {self.trigger}, not both")
+            error.add_note("Leave out trigger or available_now.")
+            raise error
+
+
+TABLES: dict[str, type[Table]] = {
+    "source": SourceTable,
+    "merge": MergeTable,
+    "sink": SinkTable,
+    "spark": SparkTable,
+}

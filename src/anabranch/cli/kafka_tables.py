@@ -1,0 +1,149 @@
+"""``[source.kafka]`` and ``[sink.kafka]``: topics as ends of a job.
+
+A setting of a connection may be the value of an environment variable, written ``"${NAME}"``, so that no
+password has to be in a file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import field
+
+from anabranch.cli.job_tables import Names, Table, one_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from anabranch.cli.job import Job
+    from anabranch.connectors.kafka.topics import Kafka
+
+Config = dict[str, str | int | float | bool]
+VALUES = ("json", "arrow", "avro", "debezium")
+
+
+class TopicTable(Table):
+    """A topic of a cluster of its own."""
+
+    name: str
+    servers: str
+    config: Config = field(default_factory=dict)
+
+
+class KafkaSourceTable(Table):
+    """``[source.kafka]``: one topic, or several that are replicas."""
+
+    topics: str | list[str] | dict[str, str | TopicTable]
+    servers: str | None = None
+    values: str = "json"
+    avro_schema: str | None = None
+    """The file of the schema of the values, where they are avro."""
+    avro_schemas: dict[str, str] = field(default_factory=dict)
+    """Files of schemas by their numbers in a registry."""
+    key: str | None = None
+    timestamp: str | None = None
+    begin: Any = "earliest"
+    patience: str | None = None
+    config: Config = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Raise where keys do not go together."""
+        one_of("[source.kafka] values", self.values, dict.fromkeys(VALUES))
+        if (self.values == "avro") != bool(self.avro_schema or self.avro_schemas):
+            error = ValueError("[source.kafka] values are avro where a schema is given, and only there")
+            error.add_note('Write values = "avro" with avro_schema = "reading.avsc".')
+            raise error
+
+    def rows(self, job: Job, spark: SparkSession, schema: str, limit: int | None) -> Kafka:
+        """What is merged."""
+        from anabranch import spark as ab
+
+        topics: Any = self.topics
+        if isinstance(topics, dict):
+            topics = {
+                name: one
+                if isinstance(one, str)
+                else ab.Topic(one.name, one.servers, settings(one.config, "[source.kafka]"))
+                for name, one in topics.items()
+            }
+        given: dict[str, Any] = {"rows_per_trigger": limit, "patience": self.patience}
+        return ab.kafka(
+            spark,
+            topics,
+            schema=schema,
+            servers=self.servers,
+            format=self._format(job) if self.values == "avro" else self.values,
+            key=self.key,
+            timestamp=self.timestamp,
+            start=self.begin,
+            config=settings(self.config, "[source.kafka]"),
+            **{name: value for name, value in given.items() if value is not None},
+        )
+
+    def _format(self, job: Job) -> Any:
+        from anabranch import spark as ab
+
+        def text(path: str) -> str:
+            return job.place(path).read_text(encoding="utf-8")
+
+        one = text(self.avro_schema) if self.avro_schema else None
+        return ab.Avro(one, {int(number): text(path) for number, path in self.avro_schemas.items()})
+
+    def __str__(self) -> str:
+        topics = self.topics
+        names = [topics] if isinstance(topics, str) else list(topics)
+        return f"Kafka: {', '.join(names)}"
+
+
+class KafkaSinkTable(Table):
+    """``[sink.kafka]``: the topic that the merged stream is sent to."""
+
+    topic: str
+    servers: str
+    key: Names | None = None
+    values: str = "json"
+    exactly_once: bool = False
+    config: Config = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Raise where a word is not known."""
+        one_of("[sink.kafka] values", self.values, dict.fromkeys(("json", "arrow", "debezium")))
+
+    def write(self, merged: DataFrame, quarantine: Path | None, **given: Any) -> StreamingQuery:
+        """Start the query."""
+        from anabranch import spark as ab
+
+        return ab.write_kafka(
+            merged,
+            self.topic,
+            servers=self.servers,
+            key=self.key,
+            format=self.values,
+            exactly_once=self.exactly_once,
+            quarantine=quarantine,
+            config=settings(self.config, "[sink.kafka]"),
+            **given,
+        )
+
+    def __str__(self) -> str:
+        return f"topic {self.topic} at {self.servers}"
+
+
+def settings(config: Mapping[str, Any], where: str) -> dict[str, str]:
+    """Settings of a connection as text, with what the environment has for the names in them."""
+
+    def value(found: re.Match[str]) -> str:
+        name = found.group(1)
+        if name not in os.environ:
+            error = ValueError(f"{where} config needs the environment variable {name}, and it is not set")
+            error.add_note(f"Type: export {name}=…    Then repeat the command.")
+            raise error
+        return os.environ[name]
+
+    words = {key: str(v).lower() if isinstance(v, bool) else str(v) for key, v in config.items()}
+    return {key: re.sub(r"\$\{(\w+)\}", value, text) for key, text in words.items()}
