@@ -42,6 +42,7 @@ from anabranch.connectors.row_files import (
 from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.layout import ALONE
 from anabranch.engines.spark.packing import BYTES, Packing
+from anabranch.engines.spark.session import tasks_of
 from anabranch.engines.spark.stages import PARCEL_COLUMNS, parcel_rows
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Folder:
             .option("packing", msgspec.json.encode(packing).decode())
             .option("shards", msgspec.json.encode(ids).decode())
             .option("columns", base64.b64encode(arrow.serialize()).decode())
-            .option("tasks", str(self.sparkSession.sparkContext.defaultParallelism))
+            .option("tasks", str(tasks_of(self.sparkSession)))
             .load()
         )
 

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from anabranch.connectors.kafka.cluster import SECONDS, Topic, check_packages
+from anabranch.connectors.kafka.debezium import Debezium
 from anabranch.connectors.kafka.formats import Arrow, Avro, Format, Json
 from anabranch.connectors.kafka.reading import Records
 from anabranch.connectors.kafka.source import NAME, Feeds, KafkaSource
 from anabranch.engines.spark.layout import ALONE
 from anabranch.engines.spark.packing import Packing
+from anabranch.engines.spark.session import tasks_of
 from anabranch.engines.spark.span import span
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ class Kafka:
             .option("secret", msgspec.json.encode(self.feeds).decode())
             .option("packing", msgspec.json.encode(packing).decode())
             .option("shards", msgspec.json.encode(ids).decode())
-            .option("tasks", str(self.sparkSession.sparkContext.defaultParallelism))
+            .option("tasks", str(tasks_of(self.sparkSession)))
             .load()
         )
 
@@ -57,7 +59,7 @@ def kafka(
     *,
     schema: "StructType | str",
     servers: str | None = None,
-    format: str | Avro = "json",  # noqa: A002
+    format: str | Avro | Debezium = "json",  # noqa: A002
     key: str | None = None,
     timestamp: str | None = None,
     start: str | datetime = "earliest",
@@ -69,8 +71,9 @@ def kafka(
 
     ``topics`` is one topic; or several, each a replica that has its name; or a mapping from names of replicas
     to topics, each a name or a `Topic` with servers and settings of its own. ``servers`` are where the others
-    are. ``schema`` has the columns of the values, in Spark's types; ``format`` is json, arrow, or an `Avro`
-    with its schema. ``key`` and ``timestamp`` name columns for the key of a record, as text, and for its time
+    are. ``schema`` has the columns of the values, in Spark's types; ``format`` is json, arrow, an `Avro` with
+    its schema, or debezium: envelopes of rows with these columns, to which it adds ``op`` and ``time``, for
+    `merge_changes`. ``key`` and ``timestamp`` name columns for the key of a record, as text, and for its time
     in Kafka; where there are replicas, the column ``replica`` has their names. A value that does not fit is
     refused alone.
 
@@ -91,15 +94,17 @@ def kafka(
             error.add_note("Pass servers='host:9092', or a Topic with servers of its own.")
             raise error
         whole[name] = (topic.name, where, {**(config or {}), **topic.config})
+    form = _format(format)
     struct = _struct(schema)
+    if isinstance(form, Debezium):
+        struct = _with_change(struct, form)
     one = list(named) == [ALONE]
     extra = {"key": key, "timestamp": timestamp, "replica": None if one else REPLICA}
     columns = _columns(spark, struct, extra)
-    form = _format(format)
     feeds = Feeds(
         whole,
         base64.b64encode(columns.value.serialize()).decode(),
-        format if isinstance(format, str) else "avro",
+        format if isinstance(format, str) else type(form).__name__.lower(),
         form.schema if isinstance(form, Avro) else None,
         dict(form.schemas) if isinstance(form, Avro) else {},
         columns.key,
@@ -132,6 +137,20 @@ def _struct(schema: "StructType | str") -> "StructType":
     return StructType.fromDDL(schema)  # type: ignore[return-value]
 
 
+def _with_change(struct: "StructType", form: Debezium) -> "StructType":
+    """The columns of a table, and what happened to a row and when."""
+    from pyspark.sql.types import StringType, StructType, TimestampType
+
+    taken = [name for name in struct.names if name.lower() in (form.op.lower(), form.time.lower())]
+    if taken:
+        error = ValueError(
+            f"envelopes add the columns {form.op!r} and {form.time!r}, the table has {taken[0]!r}"
+        )
+        error.add_note("Call the added ones something else: format=Debezium(op='…', time='…').")
+        raise error
+    return StructType(list(struct.fields)).add(form.op, StringType()).add(form.time, TimestampType())
+
+
 def _columns(spark: "SparkSession", struct: "StructType", extra: Mapping[str, str | None]) -> Records:
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -154,15 +173,19 @@ def _with_extra(struct: "StructType", extra: Mapping[str, str | None]) -> "Struc
     return whole
 
 
-def _format(form: str | Avro) -> Format:
+def _format(form: str | Avro | Debezium) -> Format:
     match form:
-        case Avro():
+        case Avro() | Debezium():
             return form
+        case "debezium":
+            return Debezium()
         case "json":
             return Json()
         case "arrow":
             return Arrow()
-    error = ValueError(f"values are json, arrow, or an Avro with its schema, {form!r} is none of them")
+    error = ValueError(
+        f"values are json, arrow, debezium, or an Avro with its schema, {form!r} is none of them"
+    )
     error.add_note("For Avro pass format=ab.Avro(schema='{…}').")
     raise error
 

@@ -78,6 +78,16 @@ def prepare(spark: "SparkSession", *, shards: int | None = None) -> "SparkSessio
     return spark
 
 
+def tasks_of(spark: "SparkSession") -> int:
+    """How many tasks may run at once; through Spark Connect, which does not tell, as many as shards."""
+    from pyspark.errors import PySparkAttributeError
+
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except PySparkAttributeError:
+        return int(spark.conf.get(SHARDS) or 1)
+
+
 def shards_of(spark: "SparkSession") -> int:
     """How many shards a fragment has in this session; raises where fragments cannot run."""
     if spark.conf.get(PROVIDER, "") != ROCKSDB:

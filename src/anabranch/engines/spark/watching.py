@@ -40,11 +40,15 @@ def wait(query: "StreamingQuery", timeout: float | None = None) -> bool:
 def status_in(progress: Any) -> Status | None:
     """The status that a progress of Spark's carries, if it does."""
     observed = progress["observedMetrics"].get(OBSERVED)
-    shards = [
-        msgspec.json.decode(text, type=ShardStatus) for text in (observed["shards"] if observed else ())
-    ]
+    shards = [msgspec.json.decode(text, type=ShardStatus) for text in _texts(observed)]
     shards.sort(key=lambda one: one.shard)
     return together(progress["batchId"], shards) if shards else None
+
+
+def _texts(observed: Any) -> list[str]:
+    """What the shards say; Spark Connect wraps the values of a row once more."""
+    found = observed[0] if observed else []
+    return found[0] if found and isinstance(found[0], list) else found
 
 
 def watch(spark: "SparkSession", told: Callable[["Status", Any], object]) -> "StreamingQueryListener":

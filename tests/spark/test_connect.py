@@ -1,0 +1,18 @@
+"""Through Spark Connect a merge is what it is in a session of one's own."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+QUERY = Path(__file__).with_name("connect_query.py")
+
+
+def test_both_doors_and_the_status_work_through_spark_connect(tmp_path):
+    command = [sys.executable, str(QUERY), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.strip().splitlines()[-1])
+    whole = {"heard": 20, "said": 10, "rows": 10}
+    assert found["frame"] == whole
+    assert found["folder"] == whole
