@@ -24,11 +24,14 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
 
 from anabranch.connectors.kafka.cluster import SECONDS, BrokerError, Cluster, Topic, check_packages
+from anabranch.connectors.kafka.envelopes import envelopes
 from anabranch.engines.spark.checkpoint import query_id
 from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.layout import names_of, text_of
+from anabranch.engines.spark.merge import POLICY
 from anabranch.engines.spark.unpacking import REFUSED, TIMES
 from anabranch.model.identity import identities
 
@@ -37,7 +40,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 NAME = "anabranch-kafka-sink"
-FORMATS = ("json", "arrow")
+ENVELOPES = "debezium"
+FORMATS = ("json", "arrow", ENVELOPES)
 _BATCH = "streaming.sql.batchId"
 _FIRST = 0
 """The partition in whose name the numbers of micro-batches are committed."""
@@ -67,6 +71,10 @@ def write_kafka(
     after a restart. Records arrive at least once, or, where ``exactly_once``, in transactions of the broker.
     Refused rows go to the folder ``quarantine`` (default: one in the checkpoint). ``config`` has settings of
     librdkafka, and is not logged.
+
+    With the format debezium a record is a change of the row that ``key`` names, as an envelope, and its key
+    is an object of those columns (`envelopes.py`): for what `merge_changes` gives by the same key under the
+    policy `HalfFrozen`. Stables are not sent then.
     """
     check_packages()
     if format not in FORMATS:
@@ -80,10 +88,17 @@ def write_kafka(
         error.add_note("Pass servers='host:9092', or a Topic with servers of its own.")
         raise error
     columns = names_of(key)
+    if format == ENVELOPES and not columns:
+        error = ValueError(f"an envelope is of the row that its key names, and key is {key!r}")
+        error.add_note("Name the columns of the primary key of the table, as merge_changes(key=…) does.")
+        raise error
+    if format == ENVELOPES:
+        _check_policy(rows)
+    known = _row_columns(rows) if format == ENVELOPES else rows.columns
     for column in columns or ():
-        if column not in rows.columns:
+        if column not in known:
             error = ValueError(f"the key is column {column!r}, and there is none")
-            error.add_note(f"The columns are {', '.join(map(repr, rows.columns))}.")
+            error.add_note(f"The columns are {', '.join(map(repr, known))}.")
             raise error
     whole = Topic(given.name, where, {**(config or {}), **given.config})
     Cluster(whole).partitions()
@@ -164,18 +179,23 @@ class KafkaWriter(DataSourceStreamArrowWriter):
         context = TaskContext.get()
         assert context is not None, "a task knows which it is"
         task, batch = context.partitionId(), int(context.getLocalProperty(_BATCH) or 0)
-        sending, stables, refused = self.sending, [], []
+        sending, stables, refused, changed = self.sending, [], [], []
         with told_to_driver(), _sender(sending, f"{task}", batch) as send:
             for rows in iterator:
                 elements, told, refusals = apart(rows)
-                stables += _values(told, sending.format)
                 refused += refusals
+                if sending.format == ENVELOPES:
+                    changed.append(elements)
+                    continue
+                stables += _values(told, sending.format)
                 if len(elements):
                     keys, partition_by = _keys(elements, sending.key)
                     for value, key, number in zip(
                         _values(elements, sending.format), keys, partition_by, strict=True
                     ):
                         send(value, key, number)
+            for word, envelope in envelopes(changed, sending.key or (), sending.topic):
+                send(envelope, word, None)
             name = f"{sending.query}-{batch:09}-{task:04}.jsonl"
             _quarantine(Path(sending.quarantine), name, refused)
         return Sent(stables)
@@ -210,6 +230,22 @@ def apart(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch, list[di
     return rows.filter(pc.invert(is_stable)), rows.filter(is_stable), refused
 
 
+def _check_policy(rows: "DataFrame") -> None:
+    """Raise where an end may come out later than the row that follows, and would read as its delete."""
+    policy = rows.schema["kind"].metadata.get(POLICY, "HalfFrozen")
+    if policy not in ("HalfFrozen", "FollowLeader"):
+        error = ValueError(f"envelopes need a row and the end of the one before at once, not {policy}")
+        error.add_note("Merge with policy=HalfFrozen(), or send elements: format='json'.")
+        raise error
+
+
+def _row_columns(rows: "DataFrame") -> list[str]:
+    """The columns of the rows of the table, which are in one where a name means something else."""
+    names = [name for name in rows.columns if name not in ("kind", *TIMES, REFUSED)]
+    nested = rows.schema[names[0]].dataType if names == ["payload"] else None
+    return nested.fieldNames() if isinstance(nested, StructType) else names
+
+
 def _values(rows: pa.RecordBatch, form: str) -> list[bytes]:
     if form == "json":
         return [text_of(row).encode() for row in rows.to_pylist()]
@@ -242,7 +278,7 @@ def _key_text(value: Any) -> bytes | None:
     return value.encode() if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str)
 
 
-Send = Callable[[bytes, bytes | None, int | None], None]
+Send = Callable[[bytes | None, bytes | None, int | None], None]
 
 
 @contextmanager
@@ -270,7 +306,7 @@ def _sender(sending: Sending, part: str, batch: int) -> Iterator[Send]:
             producer.begin_transaction()
         count = len(Cluster(topic).partitions())
 
-        def send(value: bytes, key: bytes | None, number: int | None) -> None:
+        def send(value: bytes | None, key: bytes | None, number: int | None) -> None:
             if wrong:
                 raise _unsent(topic, wrong[0].str())
             place = {} if number is None else {"partition": number % count}

@@ -25,6 +25,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from anabranch.connectors.kafka.cluster import Cluster, Positions, Topic, TopicError
+from anabranch.connectors.kafka.debezium import Debezium
 from anabranch.connectors.kafka.formats import Arrow, Avro, Format, Json
 from anabranch.connectors.kafka.reading import Reader, Records, RecordStretch
 from anabranch.engines.spark.failure import told_to_driver
@@ -60,6 +61,9 @@ class Feeds(msgspec.Struct):
                 return Json()
             case "arrow":
                 return Arrow()
+            case "debezium":
+                *_, op, time = self.records().value.names
+                return Debezium(op, time)
             case _:
                 return Avro(self.schema, self.schemas)
 

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+POLICY = "anabranch.policy"
+"""Where the schema of a merged frame says under which policy it was merged."""
+
+
 def merge(
     rows: "DataFrame | Door",
     *,
@@ -148,17 +152,24 @@ def merged(rows: "DataFrame | Door", layout: Layout, fragment: Fragment, rows_pe
     packing = Packing(layout, len(ids), rows_per_parcel, ordered=layout.sequence is not None or native)
     parcels = packed(rows, packing, ids) if isinstance(rows, DataFrame) else rows.parcels(packing, ids)
     said = run(parcels, fragment, ids, OBSERVED)
-    return unpacked(said, unpacking, spark_schema(rows.schema, unpacking, layout.start, payload_names))
+    schema = spark_schema(rows.schema, unpacking, layout.start, payload_names, fragment.policy)
+    return unpacked(said, unpacking, schema)
 
 
-def spark_schema(rows: "StructType", unpacking: Unpacking, start: str, payload: list[str]) -> "StructType":
-    """The columns of the output: the payload exactly as Spark knows it."""
+def spark_schema(
+    rows: "StructType", unpacking: Unpacking, start: str, payload: list[str], policy: OutputPolicy
+) -> "StructType":
+    """The columns of the output: the payload exactly as Spark knows it; the kind knows the policy."""
     from pyspark.sql import types as t
 
     time = rows[start].dataType
     if isinstance(time, t.IntegralType):
         time = t.LongType()
-    fields = [t.StructField("kind", t.StringType()), *(t.StructField(name, time) for name in TIMES)]
+    told = {POLICY: type(policy).__name__}
+    fields = [
+        t.StructField("kind", t.StringType(), True, told),
+        *(t.StructField(name, time) for name in TIMES),
+    ]
     own = [t.StructField(name, rows[name].dataType, True, rows[name].metadata) for name in payload]
     fields += [t.StructField("payload", t.StructType(own))] if unpacking.nested else own
     if unpacking.refusals:
