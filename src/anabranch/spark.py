@@ -5,10 +5,13 @@ from anabranch import spark as ab
 
 from anabranch.connectors.folder import Folder, folder
 from anabranch.connectors.folder_sink import write_folder
-from anabranch.connectors.kafka.cluster import Topic
+from anabranch.connectors.kafka.cluster import BrokerError, Topic, TopicError
+from anabranch.connectors.kafka.debezium import Debezium
 from anabranch.connectors.kafka.formats import Avro
 from anabranch.connectors.kafka.sink import write_kafka
 from anabranch.connectors.kafka.topics import Kafka, kafka
+from anabranch.connectors.tables.table_error import TableError
+from anabranch.connectors.tables.table_sink import write_table
 from anabranch.engines.spark.failure import QueryError, failure
 from anabranch.engines.spark.merge import merge
 from anabranch.engines.spark.merge_changes import merge_changes
@@ -19,11 +22,15 @@ from anabranch.engines.spark.watching import status, wait, watch
 
 __all__ = [
     "Avro",
+    "BrokerError",
+    "Debezium",
     "Folder",
     "Kafka",
     "QueryError",
     "Status",
+    "TableError",
     "Topic",
+    "TopicError",
     "failure",
     "folder",
     "kafka",
@@ -37,4 +44,5 @@ __all__ = [
     "watch",
     "write_folder",
     "write_kafka",
+    "write_table",
 ]

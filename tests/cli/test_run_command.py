@@ -57,7 +57,7 @@ def job_file(folder: Path, *parts: str, name: str = "job.toml") -> str:
             SOURCE + MERGE + SINK + "[spork]\n",
             ["[spork] is no table", "'spark'", "source, merge, sink, spark"],
         ),
-        (SOURCE + MERGE, ["a table [sink]", "path, kafka, checkpoint"]),
+        (SOURCE + MERGE, ["a table [sink]", "path, kafka, table, checkpoint"]),
         (
             SOURCE + MERGE + "identiy = ['a']\n" + SINK,
             ["[merge] has no key 'identiy'", "'identity'", "on_late"],
@@ -127,7 +127,7 @@ def test_the_keys_of_a_job_are_the_arguments_of_the_functions_they_are_for():
         return {p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY}
 
     assert {*MergeTable.__struct_fields__} == keywords(ab.merge)
-    assert {*SinkTable.__struct_fields__} == keywords(ab.write_folder) - {"name"} | {"path", "kafka"}
+    assert {*SinkTable.__struct_fields__} == keywords(ab.write_folder) - {"name"} | {"path", "kafka", "table"}
     assert {*SparkTable.__struct_fields__} == keywords(ab.session) - {"name"} | {"master"}
 
 

@@ -67,7 +67,7 @@ def test_the_keys_of_topics_are_the_arguments_of_the_functions_they_are_for():
     [
         (('"sensor string, at timestamp, level double"', "''"), "no schema"),
         (("rows_per_trigger = 1000", "path = 'feeds'"), "[source] path is not for topics"),
-        (("[sink.kafka]", "[sink]\npath = 'out'\n[sink.kafka]"), "both or neither of path and kafka"),
+        (("[sink.kafka]", "[sink]\npath = 'out'\n[sink.kafka]"), "has path and kafka"),
         (('key = "sensor"', "values = 'xml'"), "[sink.kafka] values"),
         (("[merge]", "values = 'avro'\n[merge]"), "values are avro where a schema is given"),
         (("[merge]", "value = 'json'\n[merge]"), "value"),

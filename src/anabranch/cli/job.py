@@ -49,6 +49,8 @@ class Job:
     @property
     def out(self) -> str:
         """Where the merged stream goes, for people."""
+        if self.sink.table is not None:
+            return f"table {self.place(self.sink.table.path)}"
         return str(self.folder or self.sink.kafka)
 
     @property
@@ -77,6 +79,10 @@ class Job:
         }
         if self.sink.kafka is not None:
             return self.sink.kafka.write(merged, self.quarantine, **given)
+        if self.sink.table is not None:
+            keys = {name: getattr(self.sink.table, name) for name in self.sink.table.__struct_fields__}
+            place = self.place(keys.pop("path"))
+            return ab.write_table(merged, place, quarantine=self.quarantine, **keys, **given)
         assert self.folder is not None, "checked"
         return ab.write_folder(
             merged, self.folder, quarantine=self.quarantine, format=self.sink.format, **given

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import field
 
-from anabranch.cli.job_tables import MergeTable, SparkTable, Table, one_of
+from anabranch.cli.job_tables import MergeTable, Names, SparkTable, Table, one_of
 from anabranch.cli.kafka_tables import KafkaSinkTable, KafkaSourceTable
 
 FORMATS = ("parquet", "jsonl")
@@ -66,11 +66,28 @@ class SourceTable(Table):
             raise error
 
 
+class TableSinkTable(Table):
+    """``[sink.table]``: the Delta table that is kept at what the merged stream means."""
+
+    path: str
+    kind: str
+    key: Names = field(default_factory=list)
+    open_only: bool = False
+    final: bool = False
+    compact_every: int | None = 100
+    keep: str = "7 days"
+
+    def check(self) -> None:
+        """Raise where a word is not known."""
+        one_of("[sink.table] kind", self.kind, dict.fromkeys(("elements", "current", "history")))
+
+
 class SinkTable(Table):
-    """``[sink]``: the folder or the topic that the merged stream is written to."""
+    """``[sink]``: the folder, the topic or the table that the merged stream is written to."""
 
     path: str | None = None
     kafka: KafkaSinkTable | None = None
+    table: TableSinkTable | None = None
     checkpoint: str | None = None
     quarantine: str | None = None
     format: str = "parquet"
@@ -79,14 +96,18 @@ class SinkTable(Table):
 
     def check(self) -> None:
         """Raise where keys do not go together, or a word is not known."""
-        if (self.path is None) == (self.kafka is None):
-            error = ValueError("[sink] is a folder or a topic, and it has both or neither of path and kafka")
+        given = [key for key in ("path", "kafka", "table") if getattr(self, key) is not None]
+        if len(given) != 1:
+            found = " and ".join(given) or "none of them"
+            error = ValueError(f"[sink] has one of path, kafka and table, and this has {found}")
             error.add_note(
-                'Write path = "merged", or kafka = { topic = "merged", servers = "localhost:9092" }.'
+                'Write path = "merged", or kafka = { topic = "merged", servers = "localhost:9092" },'
             )
+            error.add_note('or table = { path = "lake/merged", kind = "history" }.')
             raise error
-        if self.kafka is not None:
-            self.kafka.check()
+        for end in (self.kafka, self.table):
+            if end is not None:
+                end.check()
         one_of("[sink] format", self.format, dict.fromkeys(FORMATS))
         if self.trigger is not None and self.available_now:
             error = ValueError(f"[sink] reads what is there or every {self.trigger}, not both")

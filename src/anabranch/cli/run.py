@@ -34,6 +34,13 @@ Topics of Kafka come from [source.kafka] and go to [sink.kafka]:
   topic = "readings"
   exactly_once = true                also: key, values, config
 
+A Delta table is kept by [sink.table]:
+
+  [sink.table]
+  path = "lake/readings"
+  kind = "current"                   or history, elements
+  key = "sensor"                     also: open_only, final, compact_every, keep
+
 Any streaming source of Spark's will do: format = "delta" with its [source.options], and select = [SQL, …]
 where its columns are not yet those of the rows. FILE.py has a function rows(spark), which gives a streaming
 frame, topics or the path of a folder, and the dicts MERGE, SINK and SPARK with the same keys. Paths are

@@ -1,0 +1,1 @@
+"""Tables that are kept at what a stream of element rows denotes."""

@@ -1,0 +1,191 @@
+"""Element rows into a table: those of a micro-batch come to the driver as Arrow, and are one commit there.
+
+    lake/readings/_delta_log/…  part-….parquet         the table
+    lake/readings/_quarantine/5c1f9a-000000012.jsonl   refused rows
+
+Refused rows are set aside first, under names that a micro-batch which runs again replaces; then the table is
+changed, once.
+
+Cost: a micro-batch is in the memory of the driver, in the JVM and in Python, and no larger than
+``spark.driver.maxResultSize``; the source limits it. Executors need not see the folder of the table. What the
+table makes of it is computed by one process.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from anabranch.connectors.folder_sink import QUARANTINE
+from anabranch.connectors.tables.current import Current
+from anabranch.connectors.tables.history import History
+from anabranch.connectors.tables.micro_batch import MicroBatch, payload_of
+from anabranch.connectors.tables.table_error import TableError, not_ours
+from anabranch.connectors.tables.views import Elements, View, plain_columns
+from anabranch.connectors.writing import whole
+from anabranch.engines.spark.checkpoint import begun, query_id
+from anabranch.engines.spark.failure import told_to_driver
+from anabranch.engines.spark.layout import names_of, text_of
+from anabranch.engines.spark.span import span
+from anabranch.engines.spark.unpacking import REFUSED, TIMES
+from anabranch.model.time import BEGINNING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from anabranch.connectors.tables.delta import DeltaTarget
+
+KINDS = ("elements", "current", "history")
+_MARK = "anabranch-table"
+
+
+def write_table(
+    rows: "DataFrame",
+    path: str | Path,
+    *,
+    kind: str,
+    checkpoint: str | Path,
+    key: str | Iterable[str] = (),
+    open_only: bool = False,
+    final: bool = False,
+    quarantine: str | Path | None = None,
+    available_now: bool = False,
+    trigger: str | None = None,
+    name: str | None = None,
+    compact_every: int | None = 100,
+    keep: str | timedelta = "7 days",
+) -> "StreamingQuery":
+    """Start a query that keeps a Delta table at what `merge` gives, each micro-batch as one commit, once.
+
+    ``kind`` says what a row is: an element as it came (``elements``), an event of the relation with
+    ``valid_from`` and ``valid_to`` (``history``), or the latest event of each ``key`` with ``valid_from``
+    (``current``). For current values, ``open_only`` leaves out events that have an end (rows of a table that
+    were deleted), and ``final`` says that no event is ever taken back (as under FinalOnly), so that nothing
+    is kept to fall back to.
+
+    ``checkpoint`` is the folder from which the query goes on after a restart. Refused rows go to
+    ``quarantine`` as JSON lines (default: ``_quarantine`` inside the folder). ``available_now``: stop when
+    all that is there has been read; else go on, with a micro-batch every ``trigger`` ('10 seconds') or as
+    soon as the last is done.
+
+    Every ``compact_every`` micro-batches (None: never) small files are put together, and those removed that
+    the table has not referred to for ``keep``: so long may a reader take.
+    """
+    if available_now and trigger is not None:
+        raise ValueError(f"a query reads what is there or every {trigger}, not both")
+    if compact_every is not None and compact_every < 1:
+        raise ValueError(f"compact_every is 1 or more, or None, not {compact_every}")
+    kept = span(keep, "keep")
+    if not isinstance(kept, timedelta) or kept < timedelta(0):
+        raise ValueError(f"keep is a length of time such as '7 days', not {keep!r}")
+    if "://" in str(path):
+        error = TableError(f"a table is in a folder, and {str(path)!r} is an address")
+        error.add_note("Mount the storage, or write a folder of it that the driver sees.")
+        raise error
+    columns = plain_columns(_arrow_columns(rows))
+    view = view_of(kind, columns, names_of(key) or (), open_only=open_only, final=final)
+    _check_package()
+    from anabranch.connectors.tables.delta import DeltaTarget
+
+    place, base = Path(path).absolute(), Path(checkpoint).absolute()
+    if begun(base) >= 0 and not (base / _MARK).exists():
+        raise not_ours(f"the checkpoint {base} is of a query that has written to something else than a table")
+    query = query_id(base)
+    settings = json.dumps({"key": names_of(key), "open_only": open_only, "final": final})
+    target = DeltaTarget(place, query, view, settings, base / _MARK, compact_every, kept)
+    target.prepare()
+    aside = Path(quarantine).absolute() if quarantine is not None else place / QUARANTINE
+    writer = rows.writeStream.option("checkpointLocation", str(base))
+    writer = writer.foreachBatch(TableWriter(target, columns, aside))
+    if name is not None:
+        writer = writer.queryName(name)
+    if available_now:
+        writer = writer.trigger(availableNow=True)
+    elif trigger is not None:
+        writer = writer.trigger(processingTime=trigger)
+    return writer.start()
+
+
+def view_of(kind: str, columns: pa.Schema, key: tuple[str, ...], *, open_only: bool, final: bool) -> View:
+    """The kind of table that people name, for element rows of these columns."""
+    if kind != "current" and (key or open_only or final):
+        raise ValueError(f"key, open_only and final are of tables of kind 'current', this one is {kind!r}")
+    match kind:
+        case "elements":
+            return Elements(columns)
+        case "history":
+            return History(payload_of(columns), columns.field("start").type)
+        case "current":
+            return Current(payload_of(columns), columns.field("start").type, key, open_only, final)
+    raise ValueError(f"a kind of table is one of {', '.join(KINDS)}, {kind!r} is none")
+
+
+@dataclass
+class TableWriter:
+    """What Spark calls with each micro-batch, and again with the last one after a crash."""
+
+    target: "DeltaTarget"
+    columns: pa.Schema
+    """Those of element rows, as the table holds them."""
+    quarantine: Path
+    frontier: int = BEGINNING
+
+    def __call__(self, frame: "DataFrame", batch: int) -> None:
+        """Write a micro-batch; its rows are computed in any case, for Spark writes its state with them."""
+        rows = frame.toArrow()
+        with told_to_driver():
+            self.write(rows, batch)
+
+    def write(self, rows: pa.Table, batch: int) -> None:
+        """Set refused rows aside, let the others change the table, and see to its upkeep."""
+        if REFUSED in rows.schema.names:
+            self._set_aside(rows.column(REFUSED).drop_null(), batch)
+            rows = rows.filter(rows.column(REFUSED).is_null()).drop_columns([REFUSED])
+        if rows.num_rows:
+            told = MicroBatch(rows.cast(self.columns), self.frontier)
+            self.target.write(batch, told)
+            self.frontier = told.frontier
+        self.target.tend(batch)
+
+    def _set_aside(self, refused: Any, batch: int) -> None:
+        file = self.quarantine / f"{self.target.query}-{batch:09}.jsonl"
+        if not len(refused):
+            file.unlink(missing_ok=True)
+            return
+        self.quarantine.mkdir(parents=True, exist_ok=True)
+        with whole(str(file)) as out:
+            out.writelines(f"{text_of(row)}\n".encode() for row in refused.to_pylist())
+
+
+def _arrow_columns(rows: "DataFrame") -> pa.Schema:
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    absent = [name for name in ("kind", *TIMES) if name not in rows.columns]
+    if absent:
+        error = TableError(f"a table is written from element rows, and these have no column {absent[0]!r}")
+        error.add_note("Pass what merge gives.")
+        raise error
+    fields = []
+    for field in rows.schema:
+        try:
+            fields.append(pa.field(field.name, to_arrow_type(field.dataType, timezone="UTC")))
+        except PySparkException as reason:
+            kind = field.dataType.simpleString()
+            raise TableError(
+                f"column {field.name!r} is {kind}, which Arrow does not know: {reason}"
+            ) from None
+    return pa.schema(fields)
+
+
+def _check_package() -> None:
+    if find_spec("deltalake") is None:
+        error = ImportError("tables are written through the package deltalake, and it is not installed")
+        error.add_note("Type: pip install 'anabranch[delta]'")
+        raise error

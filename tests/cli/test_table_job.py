@@ -1,0 +1,31 @@
+"""A job that keeps a table."""
+
+import inspect
+
+from deltalake import DeltaTable
+
+from anabranch import spark as ab
+from anabranch.cli.job_ends import TableSinkTable
+from anabranch.cli.main import main
+
+
+def test_a_job_keeps_the_current_value_of_each_key(tmp_path, capfd):
+    assert main(["init", str(tmp_path / "sample")]) == 0
+    job = tmp_path / "sample" / "job.toml"
+    text = job.read_text()
+    before, _, after = text.partition("[sink]")
+    _, _, spark = after.partition("[spark]")
+    table = '[sink.table]\npath = "lake"\nkind = "current"\nkey = "sensor"\n'
+    job.write_text(f"{before}{table}[spark]{spark}")
+    assert main(["run", str(job), "--once"]) == 0
+    assert f"the merged stream is in table {tmp_path / 'sample' / 'lake'}" in capfd.readouterr().err
+    rows = DeltaTable(tmp_path / "sample" / "lake").to_pyarrow_table().to_pylist()
+    assert len(rows) > 1
+    assert len({row["sensor"] for row in rows}) == len(rows)
+
+
+def test_the_keys_of_a_table_are_the_arguments_of_the_function_they_are_for():
+    given = inspect.signature(ab.write_table).parameters.values()
+    of_job = {"checkpoint", "quarantine", "available_now", "trigger", "name"}
+    keywords = {p.name for p in given if p.kind is p.KEYWORD_ONLY}
+    assert {*TableSinkTable.__struct_fields__} == keywords - of_job | {"path"}
