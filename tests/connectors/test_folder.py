@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, ReadMaxRows
 
 from anabranch.connectors.folder import FolderReader, listed
+from anabranch.connectors.local_path import local_path
 from anabranch.engines.spark import parcel, refusal
 from anabranch.engines.spark.failure import WorkerError, failure
 from anabranch.engines.spark.layout import Layout
@@ -113,11 +114,24 @@ def test_what_comes_after_the_start_of_a_run_over_what_is_there_waits_for_the_ne
 def test_a_file_that_appears_behind_what_was_read_is_named(tmp_path):
     put(tmp_path, "east", "2.parquet", [1])
     source = reader(tmp_path)
-    start = everything(source)[-1]
+    end = everything(source)[-1]
+    put(tmp_path, "east", "1.parquet", [2])
+    with pytest.raises(
+        WorkerError, match=r"files up to '2.parquet' were read, and 1.parquet came or changed"
+    ):
+        source.latestOffset(end, ReadAllAvailable())
+
+
+def test_a_late_file_is_named_though_an_older_one_has_been_removed(tmp_path):
     put(tmp_path, "east", "1.parquet", [1])
-    with pytest.raises(ValueError, match=r"has 2 files up to '2.parquet', and 1 of them") as caught:
-        source.latestOffset(start, ReadAllAvailable())
-    assert "1.parquet" in caught.value.__notes__[0]
+    put(tmp_path, "east", "3.parquet", [3])
+    source = reader(tmp_path)
+    end = everything(source)[-1]
+    (tmp_path / "east" / "1.parquet").unlink()
+    assert source.latestOffset(end, ReadAllAvailable()) == end
+    put(tmp_path, "east", "2.parquet", [2])
+    with pytest.raises(WorkerError, match=r"and 2\.parquet came or changed since"):
+        source.latestOffset(end, ReadAllAvailable())
 
 
 def test_a_file_that_is_gone_before_it_was_read_stops_the_query(tmp_path):
@@ -126,8 +140,31 @@ def test_a_file_that_is_gone_before_it_was_read_stops_the_query(tmp_path):
     source = reader(tmp_path)
     start, end = everything(source)
     (tmp_path / "east" / "1.parquet").unlink()
-    with pytest.raises(FileNotFoundError, match=r"2 files of east .* are to be read, and 1 are there"):
+    with pytest.raises(WorkerError, match=r"2 files of east .* are to be read, and 1 are there") as told:
         source.partitions(start, end)
+    assert isinstance(failure(told.value), FileNotFoundError)
+
+
+@pytest.mark.parametrize("name", ["1.parquet", "1.arrow"])
+@pytest.mark.parametrize("rest", [0, 60, 300])
+def test_a_file_that_is_cut_short_is_named(tmp_path, name, rest):
+    put(tmp_path, "east", "1.parquet", [1])
+    whole = (tmp_path / "east" / "1.parquet").read_bytes()
+    (tmp_path / "east" / "1.parquet").unlink()
+    (tmp_path / "east" / name).write_bytes(whole[:rest])
+    source = reader(tmp_path, tasks=2)
+    with pytest.raises(WorkerError, match=f"east/{name} cannot be read"):
+        said(source, *everything(source))
+
+
+@pytest.mark.parametrize("path", ["s3://bucket/feeds", "hdfs://host/feeds"])
+def test_an_address_is_no_folder(path):
+    with pytest.raises(ValueError, match="on a file system"):
+        local_path(path)
+
+
+def test_a_file_address_is_a_path(tmp_path):
+    assert local_path(f"file://{tmp_path}/a%20b") == tmp_path / "a b"
 
 
 def test_a_large_file_is_cut_for_several_tasks_and_keeps_its_order(tmp_path):

@@ -208,6 +208,14 @@ class TestWorkers:
         assert store.snapshot.read
         assert store.recalled().merger.status().live == 20
 
+    def test_a_shard_of_a_query_with_other_settings_is_not_used(self):
+        """One session may run a query again on its checkpoint with another meaning."""
+        store = Store()
+        store.step(events(10))
+        store.fragment = Fragment(Case.R3, identity=("id",))
+        with pytest.raises(StateFormatError, match="the checkpoint was begun with identity"):
+            store.step(events(10, 10))
+
     def test_a_worker_that_is_behind_hears_only_what_it_missed(self):
         store = Store()
         store.step(events(10))

@@ -241,6 +241,12 @@ class TestDisorder:
             ("a", Stable(6)),
         ]
 
+    def test_a_row_that_will_be_refused_for_its_lifetime_promises_nothing(self):
+        layout = replace(LAYOUT, end="v")
+        rows = [(5, None, "a", "x", 0, 8), (50, None, "a", "x", 1, 40), (50, None, "a", "x", 2, 50)]
+        stables = [e.time for _, e in self.said(rows, 3, layout) if isinstance(e, Stable)]
+        assert stables == [2]
+
     def test_rows_in_order_are_stable_up_to_the_last(self):
         assert self.said([(5, None, "a", "x", 0, 1)], 0)[-1] == ("a", Stable(5))
 

@@ -30,6 +30,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from anabranch.connectors.local_path import local_path
 from anabranch.connectors.row_files import (
     ENDINGS,
     FileStretch,
@@ -102,7 +103,7 @@ def folder(
     not fit is refused alone. Where there are sub-folders, the column ``replica`` holds their names.
     At most so many files, bytes and rows are read per micro-batch (default 512 MiB), at least one file.
     """
-    place = Path(path).absolute()
+    place = local_path(path)
     if not place.is_dir():
         error = FileNotFoundError(f"{place} is not a folder that is there")
         error.add_note("Give the folder that holds the files, or a sub-folder for each replica.")
@@ -210,7 +211,8 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """The end of what is read next: files of all replicas in turn, within the limits."""
-        return self._reached(start, limit, everything=isinstance(limit, ReadAllAvailable))
+        with told_to_driver():
+            return self._reached(start, limit, everything=isinstance(limit, ReadAllAvailable))
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
         """The end of what is there."""
@@ -244,6 +246,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 taken = [now + cost for now, cost in zip(taken, costs, strict=True)]
                 place = reached.setdefault(name, {"last": "", "files": 0})
                 place["last"], place["files"] = file.name, place["files"] + 1
+                place["newest"] = max(place.get("newest", 0), _changed(file))
         return reached
 
     def _after(self, place: Mapping[str, Any] | None, replica: str, files: Mapping[str, Path]) -> list[Path]:
@@ -255,17 +258,23 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if place is None:
             return [files[name] for name in names]
         behind = [name for name in names if name <= place["last"]]
-        if len(behind) > place["files"]:
+        late = [name for name in behind if _changed(files[name]) > place.get("newest", _NEVER)]
+        if late or len(behind) > place["files"]:
+            which = late or behind[-5:]
             error = ValueError(
-                f"files of a replica come in the order of their names; {replica} has {len(behind)} files up "
-                f"to {place['last']!r}, and {place['files']} of them were there when it was read"
+                f"files of a replica come in the order of their names, once; of {replica}, {place['files']} "
+                f"files up to {place['last']!r} were read, and {', '.join(which)} came or changed since"
             )
-            error.add_note(f"Give the late file a name after {place['last']!r}; it is among {behind[-5:]}.")
+            error.add_note(f"Give a late file a name after {place['last']!r}, and the query goes on.")
             raise error
         return [files[name] for name in names if name > place["last"]]
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Tasks: the k-th files of all replicas together, large ones cut where there are few."""
+        with told_to_driver():
+            return self._partitions(start, end)
+
+    def _partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         there = listed(self.path)
         new: list[list[FileStretch]] = []
         count = max((end[name]["files"] - start.get(name, {"files": 0})["files"] for name in end), default=0)
@@ -298,6 +307,14 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 rows, size = packing.rows * packing.shards, BYTES * packing.shards
                 heard = reads(group, columns, packing.layout, rows, size)
                 yield from parcel_rows(heard, packing, self.ids)
+
+
+_NEVER = 1 << 62
+
+
+def _changed(file: Path) -> int:
+    """When a file changed last, in microseconds."""
+    return file.stat().st_mtime_ns // 1000
 
 
 def _limit(options: Mapping[str, str], name: str) -> int | None:

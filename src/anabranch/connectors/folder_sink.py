@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from anabranch.engines.spark.checkpoint import query_id
+from anabranch.connectors.local_path import local_path
+from anabranch.engines.spark.checkpoint import completed, known_query, query_id
 from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.layout import text_of
 from anabranch.engines.spark.unpacking import REFUSED
@@ -56,10 +57,11 @@ def write_folder(
         raise ValueError(f"a format is one of {', '.join(FORMATS)}, {format!r} is none")
     if available_now and trigger is not None:
         raise ValueError(f"a query reads what is there or every {trigger}, not both")
-    place = Path(path).absolute()
-    aside = Path(quarantine).absolute() if quarantine is not None else place / QUARANTINE
-    query = query_id(Path(checkpoint).absolute())
-    _check_folder(place, query)
+    place, base = local_path(path), local_path(checkpoint)
+    aside = local_path(quarantine) if quarantine is not None else place / QUARANTINE
+    known = known_query(base)
+    query = query_id(base)
+    _check_folder(place, query, goes_on=known is not None and completed(base) >= 0)
     for left in (place / PART).glob(f"{query}-*"):
         left.unlink()
     rows.sparkSession.dataSource.register(FolderSink)
@@ -69,7 +71,7 @@ def write_folder(
         .option("quarantine", str(aside))
         .option("format", format)
         .option("query", query)
-        .option("checkpointLocation", str(Path(checkpoint).absolute()))
+        .option("checkpointLocation", str(base))
     )
     if name is not None:
         writer = writer.queryName(name)
@@ -80,7 +82,12 @@ def write_folder(
     return writer.start()
 
 
-def _check_folder(place: Path, query: str) -> None:
+def _check_folder(place: Path, query: str, *, goes_on: bool) -> None:
+    mark = place / PART / f".{query}"
+    if goes_on and not mark.exists() and not any(place.glob(f"{query}-*")):
+        gone = FileNotFoundError(f"the checkpoint goes on with another folder: nothing of it is in {place}")
+        gone.add_note("Give the folder that it wrote to, or begin a new checkpoint.")
+        raise gone
     (place / PART).mkdir(parents=True, exist_ok=True)
     others = sorted(
         f.name for f in place.iterdir() if f.is_file() and not f.name.startswith((f"{query}-", "."))
@@ -91,6 +98,7 @@ def _check_folder(place: Path, query: str) -> None:
             "Give each query a folder of its own, or the checkpoint that the files were written with."
         )
         raise error
+    mark.touch()
 
 
 class FolderSink(DataSource):
@@ -194,7 +202,7 @@ class _Parts:
 
     def _write(self, what: str, batch: pa.RecordBatch) -> None:
         if self.format == "jsonl":
-            self._write_lines(what, batch.to_pylist())
+            self._write_lines(what, batch.to_pylist(maps_as_pydicts="strict"))
             return
         if what not in self.writers:
             file = f"{self.stem}-{what}.parquet"

@@ -160,7 +160,7 @@ def _value(said: Any, kind: pa.DataType) -> Any:
         wanted = "a list" if pa.types.is_list(kind) else "an object"
         raise ValueError(f"a value of type {kind} is {wanted}, this is {said!r}")
     if pa.types.is_map(kind):
-        return [(_value(key, kind.key_type), _value(value, kind.item_type)) for key, value in said.items()]
+        return [(_key(key, kind.key_type), _value(value, kind.item_type)) for key, value in said.items()]
     if pa.types.is_list(kind):
         return [_value(one, kind.value_type) for one in said]
     if pa.types.is_struct(kind):
@@ -173,6 +173,11 @@ def _value(said: Any, kind: pa.DataType) -> Any:
     if not isinstance(said, str):
         raise ValueError(f"a value of type {kind} is text, this is {said!r}")
     return read(said)
+
+
+def _key(said: str, kind: pa.DataType) -> Any:
+    """What the name of a field stands for as the key of a map."""
+    return int(said) if pa.types.is_integer(kind) else _value(said, kind)
 
 
 _SPELLED: list[tuple[Any, Any]] = [

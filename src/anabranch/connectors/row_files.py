@@ -1,6 +1,7 @@
 """Plain rows in files: Parquet, Arrow and JSON lines, in stretches that can be read by themselves."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 from pathlib import Path
@@ -42,6 +43,17 @@ class FileStretch:
     groups: tuple[int, int] | None = None
 
 
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    """What Arrow says about a file is said with its name."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as reason:
+        error = OSError(f"{path} cannot be read: {str(reason).splitlines()[0]}")
+        error.add_note("Mend the file, or put it back. Files appear whole: write elsewhere, then rename.")
+        raise error from None
+
+
 def format_of(name: str) -> str:
     """Which format the ending of a name tells."""
     return ENDINGS[Path(name).suffix]
@@ -49,14 +61,20 @@ def format_of(name: str) -> str:
 
 def file_schema(path: str) -> pa.Schema:
     """The columns of a Parquet or Arrow file."""
-    if format_of(path) == "parquet":
-        return pa.parquet.read_schema(path).remove_metadata()
-    with pa.memory_map(path) as source:
-        return _arrow_reader(source).schema.remove_metadata()
+    with _named(path):
+        if format_of(path) == "parquet":
+            return pa.parquet.read_schema(path).remove_metadata()
+        with pa.memory_map(path) as source:
+            return _arrow_reader(source).schema.remove_metadata()
 
 
 def rows_of_file(path: str) -> int:
     """How many rows a file has; of JSON lines, how many lines."""
+    with _named(path):
+        return _rows_of_file(path)
+
+
+def _rows_of_file(path: str) -> int:
     match format_of(path):
         case "parquet":
             return int(pa.parquet.read_metadata(path).num_rows)
@@ -73,7 +91,8 @@ def stretches(replica: str, path: str, number: int, pieces: int) -> Iterator[Fil
     if pieces <= 1 or format_of(path) != "parquet":
         yield FileStretch(replica, path, number)
         return
-    metadata = pa.parquet.read_metadata(path)
+    with _named(path):
+        metadata = pa.parquet.read_metadata(path)
     groups = metadata.num_row_groups
     bounds = sorted({groups * n // pieces for n in range(pieces + 1)})
     first = 0
@@ -101,7 +120,8 @@ def _row_bytes(stretch: FileStretch) -> int:
     """Bytes of a row, about, where the file says it."""
     if format_of(stretch.path) != "parquet":
         return 1
-    metadata = pa.parquet.read_metadata(stretch.path)
+    with _named(stretch.path):
+        metadata = pa.parquet.read_metadata(stretch.path)
     groups = range(*(stretch.groups or (0, metadata.num_row_groups)))
     size = sum(metadata.row_group(n).total_byte_size for n in groups)
     return max(size // max(sum(metadata.row_group(n).num_rows for n in groups), 1), 1)
@@ -109,7 +129,7 @@ def _row_bytes(stretch: FileStretch) -> int:
 
 def _reads(stretch: FileStretch, columns: pa.Schema, layout: Layout, rows: int) -> Iterator[Read]:
     row = stretch.first
-    for batch, lines, refused in _batches(stretch, columns, rows):
+    for batch, lines, refused in _named_batches(stretch, columns, rows):
         place = _FilePlace(stretch.path, row + 1, stretch.number * FILE_ROWS + row, lines=lines)
         read = layout.read(batch, place)
         read.refused.extend(refused)
@@ -128,6 +148,11 @@ class _FilePlace(Place):
 
 
 Part = tuple[pa.RecordBatch, list[int] | None, list[Refusal]]
+
+
+def _named_batches(stretch: FileStretch, columns: pa.Schema, rows: int) -> Iterator[Part]:
+    with _named(stretch.path):
+        yield from _batches(stretch, columns, rows)
 
 
 def _batches(stretch: FileStretch, columns: pa.Schema, rows: int) -> Iterator[Part]:

@@ -248,7 +248,7 @@ def _row_columns(rows: "DataFrame") -> list[str]:
 
 def _values(rows: pa.RecordBatch, form: str) -> list[bytes]:
     if form == "json":
-        return [text_of(row).encode() for row in rows.to_pylist()]
+        return [text_of(row).encode() for row in rows.to_pylist(maps_as_pydicts="strict")]
     return [_stream(rows[n : n + 1]) for n in range(len(rows))]
 
 

@@ -83,7 +83,7 @@ class Journal:
         if head is None:
             return None, Shard(self.fragment, number)
         stamps = [head.snapshot.stamp, *(step.stamp for step in head.steps)]
-        if held is not None and held.stamp in stamps:
+        if held is not None and held.stamp in stamps and held.shard.fragment == self.fragment:
             shard, done = held.shard, stamps.index(held.stamp)
         else:
             data = b"".join(_read(self._snapshot, 0, head.snapshot))

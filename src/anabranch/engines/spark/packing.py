@@ -92,7 +92,8 @@ class Packing:
         assert isinstance(bound, int), "spans are ticks where rows are packed"
         voice, sequence, place, kind, start, end, old_end = columns
         latest, last = np.full(count, BEGINNING), np.zeros(count, np.int64)
-        events = kind <= Kind.ADJUST
+        # What will be refused for its lifetime must not promise anything.
+        events = (kind <= Kind.ADJUST) & (end >= start) & ((kind == Kind.ADJUST) | (end > start))
         for n in range(count):
             mine = voice == n
             latest[n] = start[mine & events].max(initial=BEGINNING)

@@ -11,6 +11,7 @@ from anabranch.engines.spark import parcel, refusal
 from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.journal import Journal
+from anabranch.engines.spark.refusal import answered
 from anabranch.engines.spark.status import shard_status
 
 PARCELS = "shard int, body binary, refused binary, status string"
@@ -45,6 +46,7 @@ class ShardProcessor(StatefulProcessor):
                 bodies.append(bytes(row.body))
             if row.refused is not None:
                 refused += refusal.from_bytes(row.refused)
+        refused = answered(refused, self.fragment.on_invalid)
         name = self.name, key
         head, shard = self.journal.recall(name, self.ids.index(key))
         before = shard.frontier

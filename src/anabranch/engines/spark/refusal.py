@@ -8,7 +8,7 @@ import msgspec
 from anabranch.kernels.changes import Op
 from anabranch.model.batch import Batch
 from anabranch.model.elements import Adjust, Insert
-from anabranch.model.validity import Violation
+from anabranch.model.validity import Drop, Policy, Raise, Violation
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,19 @@ class Refusal:
     replica: str
     place: str
     raw: str
+
+
+def answered(refusals: Sequence[Refusal], policy: Policy) -> list[Refusal]:
+    """Rows that are no elements, as the policy for what is invalid has it: kept, left out, or an error."""
+    if isinstance(policy, Drop):
+        return []
+    if refusals and isinstance(policy, Raise):
+        first = refusals[0]
+        error = ValueError(f"{first.place}: {first.reason}")
+        error.add_note(f"The row is {first.raw}")
+        error.add_note("on_invalid=Quarantine() sets such rows aside, Drop() leaves them out.")
+        raise error
+    return list(refusals)
 
 
 FIELDS = ("rule", "reason", "replica", "place", "raw")
