@@ -30,16 +30,6 @@ QUERY = Path(__file__).with_name("killed_table_query.py")
 ELEMENTS = {"kind": "kind", "start": "start", "end": "end", "old_end": "old_end", "replica": "replica"}
 
 
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("spark")
-    config = {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.local.dir": str(folder / "local")}
-    session = ab.session("local[2]", shards=2, config=config)
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
-
-
 def copies_of(random, count=2):
     """Replicas with revisions, removals, ties and true duplicates."""
 

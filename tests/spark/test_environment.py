@@ -1,31 +1,5 @@
 """The set-up is one in which Spark runs: Java, PySpark and the Python of its workers fit together."""
 
-import sys
-
-import pytest
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory):
-    from pyspark.sql import SparkSession
-
-    folder = tmp_path_factory.mktemp("spark")
-    # The environment variable, not the setting spark.pyspark.python, decides in a session of this process.
-    environment = pytest.MonkeyPatch()
-    environment.setenv("PYSPARK_PYTHON", sys.executable)
-    session = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.warehouse.dir", str(folder))
-        .getOrCreate()
-    )
-    yield session
-    session.stop()
-    environment.undo()
-
 
 def test_a_python_worker_of_spark_sees_the_identities_we_see(spark):
     import pyarrow as pa

@@ -110,11 +110,14 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _requirements() -> dict[str, tuple[str, str | None]]:
-    """The packages that this one says it requires: their limits, and the extra they belong to."""
-    found = {}
+    """The packages that this one says it requires: their limits, and the extra they belong to, if to one."""
+    found: dict[str, tuple[str, str | None]] = {}
     for line in metadata.requires("anabranch") or []:
         requirement, _, condition = line.partition(";")
-        name, limits = re.fullmatch(r"([\w.-]+)\s*(?:\(?([^)]*)\)?)", requirement.strip()).groups()  # type: ignore[union-attr]
+        name, limits = re.fullmatch(
+            r"([\w.-]+)(?:\[.*?\])?\s*(?:\(?([^)]*)\)?)", requirement.strip()
+        ).groups()  # type: ignore[union-attr]
         extra = re.search(r"extra\s*==\s*['\"]([\w-]+)", condition)
-        found[name] = limits.replace(" ", ""), extra.group(1) if extra else None
+        if extra is None or name not in found:
+            found[name] = limits.replace(" ", ""), extra.group(1) if extra else None
     return found
