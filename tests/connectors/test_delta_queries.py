@@ -354,6 +354,7 @@ def run(folder: Path, kind: str, where: str) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
+@pytest.mark.clusters
 def test_killed_while_working_and_on_both_sides_of_a_commit(tmp_path):
     random = Random(11)
     copies = copies_of(random)
