@@ -21,6 +21,7 @@ import pyarrow.parquet
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from anabranch.connectors.local_path import local_path
+from anabranch.connectors.starting import check_trigger, started
 from anabranch.engines.spark.checkpoint import completed, known_query, query_id
 from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.layout import text_of
@@ -55,8 +56,7 @@ def write_folder(
     """
     if format not in FORMATS:
         raise ValueError(f"a format is one of {', '.join(FORMATS)}, {format!r} is none")
-    if available_now and trigger is not None:
-        raise ValueError(f"a query reads what is there or every {trigger}, not both")
+    check_trigger(available_now=available_now, trigger=trigger)
     place, base = local_path(path), local_path(checkpoint)
     aside = local_path(quarantine) if quarantine is not None else place / QUARANTINE
     known = known_query(base)
@@ -71,15 +71,8 @@ def write_folder(
         .option("quarantine", str(aside))
         .option("format", format)
         .option("query", query)
-        .option("checkpointLocation", str(base))
     )
-    if name is not None:
-        writer = writer.queryName(name)
-    if available_now:
-        writer = writer.trigger(availableNow=True)
-    elif trigger is not None:
-        writer = writer.trigger(processingTime=trigger)
-    return writer.start()
+    return started(writer, base, available_now=available_now, trigger=trigger, name=name)
 
 
 def _check_folder(place: Path, query: str, *, goes_on: bool) -> None:

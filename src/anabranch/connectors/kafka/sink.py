@@ -28,6 +28,7 @@ from pyspark.sql.types import StructType
 
 from anabranch.connectors.kafka.cluster import SECONDS, BrokerError, Cluster, Topic, check_packages
 from anabranch.connectors.kafka.envelopes import envelopes
+from anabranch.connectors.starting import check_trigger, started
 from anabranch.engines.spark.checkpoint import query_id
 from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.layout import names_of, text_of
@@ -79,8 +80,7 @@ def write_kafka(
     check_packages()
     if format not in FORMATS:
         raise ValueError(f"values are one of {', '.join(FORMATS)}, {format!r} is none")
-    if available_now and trigger is not None:
-        raise ValueError(f"a query reads what is there or every {trigger}, not both")
+    check_trigger(available_now=available_now, trigger=trigger)
     given = topic if isinstance(topic, Topic) else Topic(topic)
     where = given.servers or servers
     if where is None:
@@ -114,18 +114,8 @@ def write_kafka(
         str(Path(quarantine).absolute() if quarantine is not None else place / "quarantine"),
     )
     rows.sparkSession.dataSource.register(KafkaSink)
-    writer = (
-        rows.writeStream.format(NAME)
-        .option("secret", msgspec.json.encode(told).decode())
-        .option("checkpointLocation", str(place))
-    )
-    if name is not None:
-        writer = writer.queryName(name)
-    if available_now:
-        writer = writer.trigger(availableNow=True)
-    elif trigger is not None:
-        writer = writer.trigger(processingTime=trigger)
-    return writer.start()
+    writer = rows.writeStream.format(NAME).option("secret", msgspec.json.encode(told).decode())
+    return started(writer, place, available_now=available_now, trigger=trigger, name=name)
 
 
 class Sending(msgspec.Struct, frozen=True):

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from anabranch.connectors.folder_sink import QUARANTINE
+from anabranch.connectors.starting import check_trigger, started
 from anabranch.connectors.tables.current import Current
 from anabranch.connectors.tables.history import History
 from anabranch.connectors.tables.micro_batch import MicroBatch, payload_of
@@ -77,8 +78,7 @@ def write_table(
     Every ``compact_every`` micro-batches (None: never) small files are put together, and those removed that
     the table has not referred to for ``keep``: so long may a reader take.
     """
-    if available_now and trigger is not None:
-        raise ValueError(f"a query reads what is there or every {trigger}, not both")
+    check_trigger(available_now=available_now, trigger=trigger)
     if compact_every is not None and compact_every < 1:
         raise ValueError(f"compact_every is 1 or more, or None, not {compact_every}")
     kept = span(keep, "keep")
@@ -101,15 +101,8 @@ def write_table(
     target = DeltaTarget(place, query, view, settings, base / _MARK, compact_every, kept)
     target.prepare()
     aside = Path(quarantine).absolute() if quarantine is not None else place / QUARANTINE
-    writer = rows.writeStream.option("checkpointLocation", str(base))
-    writer = writer.foreachBatch(TableWriter(target, columns, aside))
-    if name is not None:
-        writer = writer.queryName(name)
-    if available_now:
-        writer = writer.trigger(availableNow=True)
-    elif trigger is not None:
-        writer = writer.trigger(processingTime=trigger)
-    return writer.start()
+    writer = rows.writeStream.foreachBatch(TableWriter(target, columns, aside))
+    return started(writer, base, available_now=available_now, trigger=trigger, name=name)
 
 
 def view_of(kind: str, columns: pa.Schema, key: tuple[str, ...], *, open_only: bool, final: bool) -> View:
