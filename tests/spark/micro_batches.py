@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from random import Random
+from typing import Any
 from zlib import crc32
 
 from laws import merge as law
@@ -59,7 +60,7 @@ class Drawn:
         scenario = trial.scenario
         channels = 1 if trial.case in ORDERED else random.choice((1, 1, 2))
         delays = channels > 1 and random.random() < 0.5
-        ordered = random.random() < 0.7
+        ordered = random.random() < 0.6
         surprises = bool(scenario.lossy) and random.random() < 0.2
         names = tuple(dict.fromkeys(item.input for item in scenario.recording))
         announced = () if surprises or random.random() < 0.5 else names
@@ -82,6 +83,8 @@ class Drawn:
         batches = list(_cut(_spoken(recording, channels, random), channels, together, random))
         if delays:
             _delay(batches, random)
+        if not ordered and trial.case not in ORDERED and random.random() < 0.8:
+            batches = [list(_disordered(batch, random)) for batch in batches]
         return cls(
             seed,
             trial,
@@ -157,6 +160,26 @@ def _delay(batches: list[list[Said]], random: Random) -> None:
             after[:0] = late
 
 
+def _disordered(batch: list[Said], random: Random) -> Iterator[Said]:
+    """A micro-batch whose events are read in any order, but not across an attach or a detach."""
+    waiting: list[Said] = []
+    for said in batch:
+        if isinstance(said.element, Attach | Detach):
+            yield from _in_any_order(waiting, random)
+            waiting = []
+            yield said
+        else:
+            waiting.append(said)
+    yield from _in_any_order(waiting, random)
+
+
+def _in_any_order(batch: list[Said], random: Random) -> list[Said]:
+    """Where an event gets an end twice, adjusts find them in more than one order: those stay as they are."""
+    events = [(said.replica, said.element) for said in batch if isinstance(said.element, Insert | Adjust)]
+    ends = Counter((name, str(event.payload), event.start, event.end) for name, event in events)
+    return shuffled(batch, random) if max(ends.values(), default=0) < 2 else batch
+
+
 def _tasks(batch: list[Said], ordered: bool, random: Random) -> list[list[Said]]:
     """What each task is given: any rows where their order is known, else one part after the other."""
     count = random.randint(1, 3)
@@ -189,6 +212,7 @@ class Listener:
         self.present: dict[str, dict[str, int]] = {}
         self.guarantees: dict[str, int] = {}
         self.promised: dict[str, int] = {}
+        self.aside: dict[str, list[list[Element]]] = {}
         self.out: list[Element] = []
         for name in drawn.fragment.replicas:
             self._attach(name, BEGINNING)
@@ -205,14 +229,80 @@ class Listener:
         for name in sorted({name for name, _ in channels} - self.known):
             self._attach(name, BEGINNING)
         waiting: dict[tuple[str, str], int] = {}
-        for number in range(max(map(len, channels.values()), default=0)):
-            for (name, channel), turns in sorted(channels.items(), key=_name):
-                if number < len(turns):
-                    self._hear(name, channel, turns[number], waiting)
+        rounds = [
+            [
+                (*name, turns[number])
+                for name, turns in sorted(channels.items(), key=_name)
+                if number < len(turns)
+            ]
+            for number in range(max(map(len, channels.values()), default=0))
+        ]
+        self._set_aside(rounds)
+        for spoken in rounds:
+            for name, channel, turn in spoken:
+                self._hear(name, channel, turn, waiting)
             self._promise()
+        for name in self.aside:
+            self._hear_what_waited(name)
         self._settle(waiting, list(self.present))
         self._promise()
         return self.out
+
+    def _set_aside(self, rounds: list[list[tuple[str, str, "Turn"]]]) -> None:
+        """Of each replica, between its attaches and detaches, what waits for the end that it corrects."""
+        self.aside = {}
+        if self.drawn.ordered or self.drawn.trial.case in ORDERED:
+            return
+        instants: dict[str, list[list[tuple[Turn, int]]]] = {}
+        for name, _, turn in (one for spoken in rounds for one in spoken):
+            mine = instants.setdefault(name, [[]])
+            for n, (_, element) in enumerate(turn.rows):
+                if isinstance(element, Attach | Detach):
+                    mine.append([])
+                elif not isinstance(element, Stable):
+                    mine[-1].append((turn, n))
+        gone: set[tuple[int, int]] = set()
+        for name, parts in instants.items():
+            self.aside[name] = []
+            for n, part in enumerate(parts):
+                late = self._late([turn.rows[row][1] for turn, row in part], None if n else name)
+                self.aside[name].append([part[row][0].rows[part[row][1]][1] for row in late])
+                gone |= {(id(part[row][0]), part[row][1]) for row in late}
+        for _, _, turn in (one for spoken in rounds for one in spoken):
+            turn.rows = [row for n, row in enumerate(turn.rows) if (id(turn), n) not in gone]
+
+    def _late(self, elements: list[Any], name: str | None) -> list[int]:
+        """Which of the events that a replica says wait, in the order in which they are heard."""
+        late = []
+        keys = [(payload_key(element.payload), element.start) for element in elements]
+        for key in dict.fromkeys(keys):
+            waiting = read = [n for n, other in enumerate(keys) if other == key]
+            held, heard = self._shown(elements[read[0]], name), []
+            if (trail := _trail({n: elements[n] for n in read}, held)) is not None:
+                heard, waiting = trail, []
+            while nexts := [n for n in waiting if self._can_be_heard(elements[n], held)]:
+                element = elements[nexts[0]]
+                held -= Counter([element.old_end] if isinstance(element, Adjust) else [])
+                held += Counter([element.end] if element.end > element.start else [])
+                heard.append(nexts[0])
+                waiting = [n for n in waiting if n != nexts[0]]
+            order = heard + waiting
+            same = next((n for n, row in enumerate(read) if order[n] != row), len(read))
+            late += [(n, row) for n, row in enumerate(order[same:])]
+        return [row for _, row in sorted(late)]
+
+    def _can_be_heard(self, element: Element, held: Counter[int]) -> bool:
+        return not isinstance(element, Adjust) or held[element.old_end] > 0
+
+    def _shown(self, element: Insert | Adjust, name: str | None) -> Counter[int]:
+        """The ends that a replica shows of an event before the micro-batch."""
+        node = self.oracle.merge.nodes.get((element.start, payload_key(element.payload)))
+        known = self.oracle.names.get(name) if name is not None else None
+        return Counter() if node is None or known is None else +node.shown(known)
+
+    def _hear_what_waited(self, name: str) -> None:
+        for element in self.aside[name].pop(0) if self.aside.get(name) else []:
+            self._say(self.oracle.push(name, [element]))
 
     def _hear(self, name: str, channel: str, turn: Turn, waiting: dict[tuple[str, str], int]) -> None:
         """Let a channel speak; rows that this shard is not told stand between those that it is."""
@@ -221,6 +311,7 @@ class Listener:
             if isinstance(element, Attach | Detach):
                 if place > before + 1:
                     self._know(name, channel)
+                self._hear_what_waited(name)
                 self._come_or_go(name, element, waiting)
                 before = place
                 continue
@@ -277,6 +368,30 @@ class Listener:
     def _say(self, out: list[Element]) -> None:
         self.stable = max([self.stable, *(e.time for e in out if isinstance(e, Stable))])
         self.out += [element for element in out if not isinstance(element, Stable)]
+
+
+def _trail(rows: dict[int, Any], held: Counter[int]) -> list[int] | None:
+    """The order as read in which an event is there once at most, or else the first that a walk finds."""
+    asked = {element.old_end for element in rows.values() if isinstance(element, Adjust)}
+    begin = [end for end in held.elements() if end in asked] or [None]
+    steps = {
+        n: (getattr(element, "old_end", None), element.end if element.end > element.start else None)
+        for n, element in rows.items()
+    }
+    unused = dict(steps)
+
+    def walk(at: int | None) -> list[int]:
+        trail: list[int] = []
+        while nexts := [n for n, (old, _) in unused.items() if old == at]:
+            end = unused.pop(nexts[0])[1]
+            trail = [nexts[0], *walk(end), *trail]
+        return trail
+
+    for order in (list(rows), walk(begin[0])):
+        follows = [steps[n][0] for n in order] == [begin[0], *(steps[n][1] for n in order)][: len(order)]
+        if len(begin) == 1 and follows and len(order) == len(rows):
+            return order
+    return None
 
 
 def _turns(parcels: list[Parcel]) -> dict[tuple[str, str], list[Turn]]:

@@ -4,6 +4,7 @@ The files in ``golden`` were written by ``python tests/spark/test_shard.py``, wh
 format changes on purpose.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,81 @@ class TestOrder:
     def test_what_is_heard_is_counted_by_kind(self):
         heard = Shard(Fragment()).hear(parcels(said(Attach(), *self.STORY, Detach())))
         assert heard.heard == {"attach": 1, "insert": 1, "adjust": 2, "stable": 1, "detach": 1}
+
+
+def adjust(start: int, old_end: int, end: int) -> Adjust:
+    return Adjust({"value": "v"}, start, old_end, end)
+
+
+class TestPatience:
+    """Where the order of a micro-batch is not known, an adjust waits for the end that it corrects."""
+
+    def hear(self, shard: Shard, *tasks) -> list[Element]:
+        return hear(shard, *(said(*task) for task in tasks), ordered=False)
+
+    @pytest.mark.parametrize("fragment", [Fragment(Case.R3), Fragment(Case.R4), Fragment(lossy=True)])
+    def test_an_adjust_that_is_read_before_its_insert_corrects_it(self, fragment):
+        shard = Shard(fragment)
+        out = self.hear(shard, [adjust(1, 5, 9)], [event("v", 1, 5), Stable(20)])
+        assert out == [event("v", 1, 5), adjust(1, 5, 9)]
+
+    @pytest.mark.parametrize("fragment", [Fragment(Case.R3), Fragment(Case.R4), Fragment(lossy=True)])
+    def test_a_chain_of_adjusts_is_heard_in_its_order(self, fragment):
+        fragment = replace(fragment, policy=EveryChange())
+        out = self.hear(Shard(fragment), [adjust(1, 7, 9), adjust(1, 5, 7)], [event("v", 1, 5)])
+        assert out == [event("v", 1, 5), adjust(1, 5, 7), adjust(1, 7, 9)]
+
+    def test_what_came_and_went_in_one_micro_batch_is_not_there(self):
+        shard = Shard(Fragment(Case.R3))
+        out = self.hear(shard, [adjust(1, 5, 1)], [event("v", 1, 5), Stable(20)])
+        assert out == [event("v", 1, 5), adjust(1, 5, 1)]
+
+    def test_what_was_there_and_goes_and_comes_again_is_there(self):
+        """The same rows as when it came and went: what the replica showed before tells them apart."""
+        shard = Shard(Fragment(Case.R3, policy=EveryChange()))
+        self.hear(shard, [event("v", 1, 5)])
+        out = self.hear(shard, [adjust(1, 5, 1)], [event("v", 1, 5), Stable(20)])
+        assert out == [adjust(1, 5, 1), event("v", 1, 5)]
+
+    def test_an_event_is_there_once_at_most_where_that_can_be(self):
+        shard = Shard(Fragment(properties="keyed", policy=EveryChange()))
+        out = self.hear(shard, [event("v", 1, 8)], [event("v", 1, 5)], [adjust(1, 5, 1)])
+        assert out == [event("v", 1, 5), adjust(1, 5, 1), event("v", 1, 8)]
+
+    def test_an_end_may_come_back(self):
+        shard = Shard(Fragment(Case.R4, policy=EveryChange()))
+        out = self.hear(shard, [adjust(1, 5, 9)], [adjust(1, 7, 5), event("v", 1, 5)], [adjust(1, 5, 7)])
+        assert out == [event("v", 1, 5), adjust(1, 5, 7), adjust(1, 7, 5), adjust(1, 5, 9)]
+
+    def test_true_repeats_find_an_end_each(self):
+        shard = Shard(Fragment(Case.R4, policy=EveryChange()))
+        out = self.hear(shard, [adjust(1, 5, 9), adjust(1, 5, 9)], [event("v", 1, 5), event("v", 1, 5)])
+        assert out == [event("v", 1, 5), adjust(1, 5, 9)] * 2
+
+    def test_an_adjust_that_finds_no_end_is_heard_last(self):
+        shard = Shard(Fragment(Case.R4, policy=EveryChange(), lossy=True))
+        out = self.hear(shard, [adjust(1, 6, 7), adjust(1, 5, 9)], [event("v", 1, 5)])
+        assert out[:2] == [event("v", 1, 5), adjust(1, 5, 9)]
+
+    def test_replicas_wait_for_themselves_only(self):
+        shard = Shard(Fragment(Case.R4, lossy=True, policy=EveryChange()))
+        tasks = said(adjust(1, 5, 9), who="a"), said(event("v", 1, 5), who="b")
+        assert hear(shard, *tasks, ordered=False)[0] != event("v", 1, 5)
+
+    def test_what_waits_is_heard_before_its_replica_leaves(self):
+        shard = Shard(Fragment(Case.R3))
+        story = [adjust(1, 5, 9), event("v", 1, 5), Stable(20), Detach(), Attach(), event("v", 21, 25)]
+        assert self.hear(shard, story) == [event("v", 1, 5), adjust(1, 5, 9), event("v", 21, 25)]
+        assert shard.frontier == 20
+
+    def test_what_waits_is_counted_once(self):
+        shard = Shard(Fragment(Case.R3))
+        rows = parcels(said(adjust(1, 5, 9)), said(event("v", 1, 5)), ordered=False)
+        assert shard.hear(rows).heard == {"insert": 1, "adjust": 1}
+
+    def test_where_the_order_is_known_nothing_waits(self):
+        shard = Shard(Fragment(Case.R3))
+        assert hear(shard, said(adjust(1, 5, 9), event("v", 1, 5), Stable(20))) == [event("v", 1, 5)]
 
 
 class TestRefusals:

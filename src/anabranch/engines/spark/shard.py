@@ -6,6 +6,8 @@ stables, so that no replica is late only because another came first. An attach o
 is a restart, if it has spoken: it leaves and joins anew. No clock, no randomness: the same parcels give the
 same output.
 
+In a channel whose order is not known an adjust waits for the end that it corrects (`patience`).
+
 All shards are at one frontier after a micro-batch, but for what `FinalOnly` holds back: rounds, channels and
 frontiers follow from what every shard is told, never from events, which others do not see.
 
@@ -25,6 +27,7 @@ from numpy.typing import NDArray
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.order import Stretch, Turn, turns_of
 from anabranch.engines.spark.parcel import Parcel, Voice
+from anabranch.engines.spark.patience import set_aside
 from anabranch.engines.spark.refusal import Refusal, change_text, refusal
 from anabranch.kernels.changes import Changes
 from anabranch.kernels.merge.state_bytes import from_bytes, to_bytes
@@ -74,6 +77,7 @@ class Shard:
         self.tables: dict[str, Changes] = {}
         self._now = Heard()
         self._stretch: tuple[Stretch, NDArray[np.int64], int] | None = None
+        self._aside: dict[str, list[list[Stretch]]] = {}
         for name in fragment.replicas:
             self._join(name, None)
 
@@ -94,12 +98,16 @@ class Shard:
         for name in sorted({replica for replica, _ in channels}):
             if name not in self.merger.tallies:
                 self._join(name, None)
+        if self.fragment.key is None:
+            channels, self._aside = set_aside(channels, self.merger.shows)
         at_the_end: dict[tuple[str, str], int] = {}
         for turns in zip_longest(*channels.values()):
             for turn in turns:
                 if turn is not None:
                     self._says(turn, at_the_end)
             self._promise()
+        for replica in self._aside:
+            self._says_what_waited(replica, at_the_end)
         for (replica, channel), time in at_the_end.items():
             known = self.frontiers.get(replica, {})
             if replica in self.merger.inputs:
@@ -113,20 +121,34 @@ class Shard:
         """Let a channel say what it says; stables of unordered channels wait until the end."""
         spoken = turn.voice.sequence - 1
         for stretch in turn.stretches:
-            kind = stretch.parcel.kind[stretch.rows]
-            counts = np.bincount(kind, minlength=len(KINDS)).tolist()
-            self._now.heard.update({name: count for name, count in zip(KINDS, counts, strict=True) if count})
+            kind = self._count(stretch)
             begin = 0
             for cut in np.flatnonzero(kind >= Kind.ATTACH).tolist():
                 self._elements(stretch, stretch.rows[begin:cut], at_the_end)
                 place = int(stretch.sequences()[cut])
                 if place > spoken + 1:
                     self._know(turn.voice)
+                self._says_what_waited(turn.voice.replica, at_the_end)
                 self._control(stretch, stretch.rows[cut : cut + 1], at_the_end)
                 begin, spoken = cut + 1, place
             self._elements(stretch, stretch.rows[begin:], at_the_end)
         if turn.last > spoken:
             self._know(turn.voice)
+
+    def _says_what_waited(self, replica: str, at_the_end: dict[tuple[str, str], int]) -> None:
+        """Let a replica say what was set aside, before it comes or goes or the micro-batch ends."""
+        if not self._aside.get(replica):
+            return
+        for stretch in self._aside[replica].pop(0):
+            self._count(stretch)
+            self._elements(stretch, stretch.rows, at_the_end)
+
+    def _count(self, stretch: Stretch) -> NDArray[np.int8]:
+        """Count what is heard by kind; the kinds."""
+        kind = stretch.parcel.kind[stretch.rows]
+        counts = np.bincount(kind, minlength=len(KINDS)).tolist()
+        self._now.heard.update({name: count for name, count in zip(KINDS, counts, strict=True) if count})
+        return kind
 
     def _know(self, voice: Voice) -> None:
         """A channel has spoken, to this shard or to another."""
@@ -339,7 +361,7 @@ class Shard:
         shard = cls.__new__(cls)
         shard.fragment, shard.number = fragment, number
         shard.frontiers, shard.agreed = saved.frontiers, saved.agreed
-        shard._now, shard._stretch, shard.tables = Heard(), None, {}
+        shard._now, shard._stretch, shard._aside, shard.tables = Heard(), None, {}, {}
         position = begin + length
         for name, size in saved.tables.items():
             shard.tables[name] = Changes.load(*from_bytes(data[position : position + size]))

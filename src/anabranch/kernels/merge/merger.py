@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from anabranch.kernels.cleanse import Cleanse
 from anabranch.kernels.merge.broken import Broken
@@ -29,6 +30,7 @@ from anabranch.kernels.merge.trail import Trail
 from anabranch.model.application import BROKEN, VALID, check_times
 from anabranch.model.batch import Batch, Kind, concat
 from anabranch.model.elements import Adjust, Attach, Detach, Element, Insert, Stable
+from anabranch.model.identity import Words
 from anabranch.model.output_policy import FinalOnly, FirstThenFinal, OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.relation import as_batch
@@ -214,6 +216,14 @@ class Merger:
         """
         output = self._pushed(name, as_batch(elements))
         return _like(elements, output)
+
+    def shows(
+        self, name: str, identities: Words, start: NDArray[np.int64], end: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """How often an input shows each of some events now, as far as they can still change."""
+        if name not in self.inputs or not isinstance(self.kernel, R3 | R4):
+            return np.zeros(len(start), np.int64)
+        return self.kernel.shows(self.inputs[name].number, identities, start, end)
 
     def play(self, recording: Batch, *, attach: Callable[[str, int | None], Batch] | None = None) -> Batch:
         """What comes out of a recording of several inputs; they are attached and detached as it says.

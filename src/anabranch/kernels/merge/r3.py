@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from anabranch.kernels.heap import pop, push
 from anabranch.kernels.merge.broken import Broken
@@ -57,6 +58,7 @@ from anabranch.kernels.merge.sides import Sides
 from anabranch.model.application import ADJUST, INSERT, STABLE
 from anabranch.model.batch import Batch
 from anabranch.model.compiled import compiled, inlined, inner
+from anabranch.model.identity import Words
 from anabranch.model.output_policy import FirstThenFinal, OutputPolicy
 from anabranch.model.payloads import PayloadStore
 from anabranch.model.properties import Fact
@@ -349,6 +351,15 @@ def _open_all(nodes: Nodes, stable: int, inputs: int) -> None:
             _keep_open(nodes, node, stable, inputs)
 
 
+@compiled
+def _shown(nodes: Nodes, i: int, identity: Any, start: Any, end: Any, counts: Any) -> None:
+    """Whether input i shows each event."""
+    for row in range(len(start)):
+        low, high = np.int64(identity[row, 0]), np.int64(identity[row, 1])
+        node = node_at(nodes, find(nodes, tag_of(low, high, start[row]), low, high, start[row]))
+        counts[row] = node != NOBODY and nodes.cells[node, SHOWN + i] == end[row]
+
+
 @dataclass(slots=True)
 class R3:
     """State: the nodes and their payloads. The inputs are the caller's."""
@@ -421,6 +432,14 @@ class R3:
         """What comes out when an input says valid elements; `Broken` where they show that there is no key."""
         self.sides.idle[i] = False
         return self._say(i, batch)
+
+    def shows(
+        self, i: int, identities: Words, start: NDArray[np.int64], end: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """How often an input shows each of some events."""
+        counts = np.empty(len(start), np.int64)
+        _shown(self.nodes, i, identities, start, end, counts)
+        return counts
 
     def _say(self, i: int, batch: Batch) -> Batch:
         payload = self.payloads.admit(batch.payload)

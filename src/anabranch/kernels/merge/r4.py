@@ -84,6 +84,7 @@ from anabranch.kernels.merge.sides import Sides
 from anabranch.model.application import ADJUST, STABLE
 from anabranch.model.batch import Batch
 from anabranch.model.compiled import compiled, inlined, inner
+from anabranch.model.identity import Words
 from anabranch.model.output_policy import FirstThenFinal, OutputPolicy, Pace
 from anabranch.model.payloads import PayloadStore
 from anabranch.model.properties import Fact
@@ -551,6 +552,18 @@ def _open_all(nodes: Nodes, ledgers: Ledgers, stable: int, inputs: int) -> None:
             _keep_open(nodes, ledgers, node, stable, inputs)
 
 
+@compiled
+def _shown(nodes: Nodes, ledgers: Ledgers, i: int, identity: Any, start: Any, end: Any, counts: Any) -> None:
+    """How many of each event input i shows."""
+    for row in range(len(start)):
+        low, high = np.int64(identity[row, 0]), np.int64(identity[row, 1])
+        node = node_at(nodes, find(nodes, tag_of(low, high, start[row]), low, high, start[row]))
+        counts[row] = 0
+        if node != NOBODY:
+            entry = entry_with(nodes, ledgers, node, end[row])
+            counts[row] = shown(ledgers, entry, i + 1) if entry != NOBODY else 0
+
+
 @dataclass(slots=True)
 class R4:
     """State: the nodes, their ledgers and payloads. The inputs are the caller's."""
@@ -654,6 +667,14 @@ class R4:
         """What comes out when an input says valid elements; `Broken` where one that has a key repeats it."""
         self.sides.idle[i] = False
         return self._say(i, batch)
+
+    def shows(
+        self, i: int, identities: Words, start: NDArray[np.int64], end: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """How often an input shows each of some events."""
+        counts = np.empty(len(start), np.int64)
+        _shown(self.nodes, self.ledgers, i, identities, start, end, counts)
+        return counts
 
     def _say(self, i: int, batch: Batch) -> Batch:
         payload = self.payloads.admit(batch.payload)
