@@ -368,6 +368,57 @@ def test_a_broker_that_answers_is_asked_where_it_says_it_is():
     assert "advertised.listeners" in found.mend[0]
 
 
+JOB_WITH_TOPICS = """
+[source]
+schema = "sensor string, at timestamp"
+[source.kafka]
+topics = {{ a = "{topic}", b = {{ name = "readings", servers = "{servers}" }} }}
+servers = "{servers}"
+[source.kafka.config]
+"security.protocol" = "SASL_PLAINTEXT"
+"sasl.mechanisms" = "PLAIN"
+"sasl.username" = "anabranch"
+"sasl.password" = "${{BROKER_PASSWORD}}"
+[merge]
+start = "at"
+disorder = "1 second"
+[sink]
+table = {{ path = "lake/readings", kind = "history" }}
+"""
+
+
+def test_topics_of_a_job_are_asked_for_with_its_settings_and_a_password_that_is_wrong_is_told(
+    tmp_path, monkeypatch
+):
+    from anabranch.testing.broker import Broker
+
+    monkeypatch.setattr(kafka, "SECONDS", 3)
+    with Broker(password="open sesame") as broker:
+        broker.make_topic("readings", partitions=3)
+        plain, right = (
+            only(kafka.brokers(Asked(brokers=(broker.servers,), broker_config=config)))
+            for config in ({}, broker.config)
+        )
+        found = []
+        for topic, password in (("readings", "open sesame"), ("typo", "open sesame"), ("readings", "wrong")):
+            monkeypatch.setenv("BROKER_PASSWORD", password)
+            path = tmp_path / "job.toml"
+            path.write_text(JOB_WITH_TOPICS.format(topic=topic, servers=broker.servers))
+            asked = Asked(read_job(str(path)))
+            found.append(next(kafka.topics(asked)))
+            assert only(tables.of_job(asked)).found.endswith("is made by the first run")
+    assert plain.state is State.TROUBLE
+    assert "--broker-config" in plain.mend[-1]
+    assert right.state is State.OK
+    well, typo, wrong = found
+    assert well.found == f"topic readings at {broker.servers} has 3 partitions"
+    assert typo.state is State.TROUBLE
+    assert "there is no topic 'typo'" in typo.found
+    assert wrong.state is State.TROUBLE
+    assert "Authentication failed" in wrong.found
+    assert "wrong" not in wrong.found
+
+
 def test_a_table_that_opens_is_told_with_its_version_and_files(tmp_path):
     from deltalake import write_deltalake
 

@@ -3,9 +3,9 @@
 A line for each thing that is looked at: ok, note (worth knowing; a job may run without it) or trouble, and
 below trouble what to do about it. Python and packages, Java, the Python of Spark's workers, address and host
 name, memory, and disks are always looked at. With FILE, a job of anabranch run, also whether it says what to
-do, whether its source is there, its sink its own, and its checkpoint readable. A job in Python is run as far
-as its definitions. Nothing else is started unless --spark asks for it, and nothing is written; where Spark
-fails, what it said is kept.
+do, whether its source is there, its topics answer, its sink is its own, and its checkpoint readable. A job in
+Python is run as far as its definitions. Nothing else is started unless --spark asks for it, and nothing is
+written; where Spark fails, what it said is kept.
 
 Exit status: 0 all is well, 1 something must be mended, 2 misuse.
 
@@ -14,6 +14,9 @@ examples:
   anabranch doctor job.toml
   anabranch doctor job.toml --spark                    and start Spark, and merge three rows on it
   anabranch doctor --broker localhost:9092 --table data/events
+  anabranch doctor --broker b.example:9093 --broker-config security.protocol=SASL_SSL \\
+      --broker-config sasl.mechanisms=PLAIN --broker-config sasl.username=me \\
+      --broker-config 'sasl.password=$PASSWORD'
   anabranch doctor --json
 """
 
@@ -22,6 +25,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
+from os.path import expandvars
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,6 +50,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a broker of Kafka that must answer; may be repeated",
     )
     parser.add_argument(
+        "--broker-config",
+        action="append",
+        default=[],
+        type=_setting,
+        metavar="KEY=VALUE",
+        help="a setting of librdkafka to ask --broker with; $NAME in it is from the environment",
+    )
+    parser.add_argument(
         "--table",
         action="append",
         default=[],
@@ -63,6 +75,13 @@ def _address(text: str) -> str:
     return text
 
 
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE, such as security.protocol=SASL_SSL")
+    return key, expandvars(value)
+
+
 def run(options: argparse.Namespace) -> int:
     """Look at everything, and tell it as it is found."""
     from anabranch.cli.health.checks import findings
@@ -76,7 +95,8 @@ def run(options: argparse.Namespace) -> int:
         _check_file(options.file)
         job, finding = read(options.file)
         tell(finding)
-    asked = Asked(job, tuple(options.broker), tuple(options.table), spark=options.spark)
+    brokers, config = tuple(options.broker), dict(options.broker_config)
+    asked = Asked(job, brokers, config, tuple(options.table), spark=options.spark)
     for finding in findings(asked):
         tell(finding)
     bad = sum(finding.state is State.TROUBLE for finding in found)

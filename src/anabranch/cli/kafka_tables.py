@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from anabranch.cli.job import Job
+    from anabranch.connectors.kafka.cluster import Topic
     from anabranch.connectors.kafka.topics import Kafka
 
 Config = dict[str, str | int | float | bool]
@@ -65,12 +66,7 @@ class KafkaSourceTable(Table):
 
         topics: Any = self.topics
         if isinstance(topics, dict):
-            topics = {
-                name: one
-                if isinstance(one, str)
-                else ab.Topic(one.name, one.servers, settings(one.config, "[source.kafka]"))
-                for name, one in topics.items()
-            }
+            topics = {name: one if isinstance(one, str) else self._topic(one) for name, one in topics.items()}
         given: dict[str, Any] = {"rows_per_trigger": limit, "patience": self.patience}
         return ab.kafka(
             spark,
@@ -84,6 +80,21 @@ class KafkaSourceTable(Table):
             config=settings(self.config, "[source.kafka]"),
             **{name: value for name, value in given.items() if value is not None},
         )
+
+    def asked(self) -> list[Topic]:
+        """The topics, each with the cluster where it is."""
+        topics = self.topics
+        names = [topics] if isinstance(topics, str) else topics
+        found = list(names.values()) if isinstance(names, dict) else names
+        return [
+            self._topic(TopicTable(one, "")) if isinstance(one, str) else self._topic(one) for one in found
+        ]
+
+    def _topic(self, one: TopicTable) -> Topic:
+        from anabranch.connectors.kafka.cluster import Topic
+
+        config = settings({**self.config, **one.config}, "[source.kafka]")
+        return Topic(one.name, one.servers or self.servers, config)
 
     def _format(self, job: Job) -> Any:
         from anabranch import spark as ab
@@ -129,6 +140,12 @@ class KafkaSinkTable(Table):
             config=settings(self.config, "[sink.kafka]"),
             **given,
         )
+
+    def asked(self) -> Topic:
+        """The topic, with the cluster where it is."""
+        from anabranch.connectors.kafka.cluster import Topic
+
+        return Topic(self.topic, self.servers, settings(self.config, "[sink.kafka]"))
 
     def __str__(self) -> str:
         return f"topic {self.topic} at {self.servers}"

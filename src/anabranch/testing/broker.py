@@ -40,15 +40,23 @@ PORTS = range(20_000, 32_000)
 """Below those that systems hand out by themselves, which another process may be given at any moment."""
 SECONDS = 60.0
 _DEATH_OF_PARENT = 1
+_SASL = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanisms": "PLAIN",
+    "sasl.username": "anabranch",
+}
+_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 class Broker:
-    """One broker, which is also its own controller."""
+    """One broker, which is also its own controller; with a password, it wants that of its clients."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, password: str | None = None) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="anabranch-broker-"))
         self.port, self.controller = _free_ports(2)
         self.servers = f"127.0.0.1:{self.port}"
+        self.config = {} if password is None else {**_SASL, "sasl.password": password}
+        """What clients need besides the address."""
         self.process: subprocess.Popen[bytes] | None = None
         self.classpath = f"{fetched() / 'jars'}/*"
 
@@ -119,7 +127,7 @@ class Broker:
     def _admin(self) -> Any:
         from confluent_kafka.admin import AdminClient
 
-        return AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
+        return AdminClient({"bootstrap.servers": self.servers, "log_level": 0, **self.config})
 
     def _wait(self) -> None:
         from confluent_kafka import KafkaException
@@ -144,12 +152,13 @@ class Broker:
         return [java, *JAVA, "-cp", self.classpath, main]
 
     def _settings(self) -> str:
+        protocol = self.config.get("security.protocol", "PLAINTEXT")
         lines = {
             "process.roles": "broker,controller",
             "node.id": 1,
             "controller.quorum.voters": f"1@127.0.0.1:{self.controller}",
-            "listeners": f"PLAINTEXT://{self.servers},CONTROLLER://127.0.0.1:{self.controller}",
-            "advertised.listeners": f"PLAINTEXT://{self.servers}",
+            "listeners": f"{protocol}://{self.servers},CONTROLLER://127.0.0.1:{self.controller}",
+            "advertised.listeners": f"{protocol}://{self.servers}",
             "controller.listener.names": "CONTROLLER",
             "log.dirs": self.folder / "data",
             "offsets.topic.replication.factor": 1,
@@ -164,7 +173,17 @@ class Broker:
             "broker.session.timeout.ms": 2000,
             "broker.heartbeat.interval.ms": 200,
             "controller.quorum.election.timeout.ms": 200,
+            "listener.security.protocol.map": f"CONTROLLER:PLAINTEXT,{protocol}:{protocol}",
+            "security.inter.broker.protocol": protocol,
         }
+        if self.config:
+            user, password = self.config["sasl.username"], self.config["sasl.password"]
+            login = f'username="{user}" password="{password}" user_{user}="{password}";'
+            lines |= {
+                "sasl.enabled.mechanisms": "PLAIN",
+                "sasl.mechanism.inter.broker.protocol": "PLAIN",
+                f"listener.name.{protocol.lower()}.plain.sasl.jaas.config": f"{_LOGIN} required {login}",
+            }
         return "".join(f"{key}={value}\n" for key, value in lines.items())
 
 

@@ -20,6 +20,8 @@ CHECKS: tuple[Check, ...] = (
     disk.space,
     job.source,
     job.sink,
+    kafka.topics,
+    tables.of_job,
     job.checkpoint,
     kafka.brokers,
     tables.delta,

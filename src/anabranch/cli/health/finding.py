@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -41,6 +41,8 @@ class Asked:
 
     job: Job | None = None
     brokers: tuple[str, ...] = ()
+    broker_config: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Settings of librdkafka to ask them with."""
     tables: tuple[str, ...] = ()
     spark: bool = False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from anabranch.cli.health.finding import Asked, Finding, ok, trouble
 
@@ -11,6 +12,17 @@ def delta(asked: Asked) -> Iterator[Finding]:
     """Each table that was asked for."""
     for path in asked.tables:
         yield _table(path)
+
+
+def of_job(asked: Asked) -> Iterator[Finding]:
+    """The table that the job keeps, which its first run makes."""
+    if asked.job is None or asked.job.sink.table is None:
+        return
+    place = asked.job.place(asked.job.sink.table.path)
+    if not place.exists() or not any(place.iterdir()):
+        yield ok("sink", f"table {place} is made by the first run")
+    else:
+        yield replace(_table(str(place)), what="sink")
 
 
 def _table(path: str) -> Finding:

@@ -66,7 +66,7 @@ class Cluster:
 
     def __init__(self, topic: Topic, patience: float = SECONDS) -> None:
         self.topic, self.patience = topic, patience
-        self._last = ""
+        self._last, self._refused = "", False
         self._client: AdminClient | None = None
 
     def identity(self) -> str:
@@ -136,12 +136,14 @@ class Cluster:
                 code = raised.args[0]
                 if code.code() in unknown:
                     raise self._unknown() from None
-                if not _passes(code) or time.monotonic() >= until:
-                    raise self._silent(code.str()) from None
                 self._client.poll(0.05)
+                if self._refused or not _passes(code) or time.monotonic() >= until:
+                    raise self._silent(code.str()) from None
 
     def _note(self, error: Any) -> None:
-        self._last = error.str()
+        """Hear why nobody answers; a wrong password stays wrong, and is what counts."""
+        if not self._refused:
+            self._last, self._refused = error.str(), error.code() == error._AUTHENTICATION
 
     def _unknown(self) -> TopicError:
         error = TopicError(f"there is no topic {self.topic.name!r} at {self.topic.servers}")
