@@ -202,7 +202,8 @@ class _Talk:
         return next((f"   {words[t]}" for t in words if now - MINUTE <= t < now), "")
 
     def conclude(self, count: int, verdicts: dict[str, Verdict], *, exact: bool) -> None:
-        from anabranch.cli.failover.rivals import TIMEOUT, TOLD_APART_BY, WATERMARK
+        from anabranch.cli.failover.rivals import TOLD_APART_BY, WATERMARK
+        from anabranch.testing.leader_election import TIMEOUT
 
         spans = {"leader_election": f", {TIMEOUT} s", "deduplication": f", {WATERMARK} s"}
         self.say(f"\n  {f'of {count} readings':<24}missing  repeated  stale end")

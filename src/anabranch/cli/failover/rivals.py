@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 from anabranch.cli.failover.feed import SCHEMA, seconds
 from anabranch.cli.failover.readings import Reading
 from anabranch.cli.failover.replicas import Row
+from anabranch.testing.leader_election import leader_election as followed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TIMEOUT = 30
-"""Seconds of silence after which another replica is followed: the default of Mimir's HA tracker."""
 WATERMARK = 60
 """Seconds for which a row is remembered at least."""
 TOLD_APART_BY = ("kind", "sensor", "value", "start")
@@ -28,18 +27,7 @@ does best: without the kind no correction gets through, and with the end in it e
 
 def leader_election(said: Mapping[str, Sequence[Row]]) -> list[Row]:
     """The rows of one replica, until it is silent for too long; then of the other."""
-    arrivals = sorted(
-        ((row.said, name, n, row) for name, rows in said.items() for n, row in enumerate(rows)),
-        key=lambda one: one[:3],
-    )
-    leader, heard, followed = "", -TIMEOUT - 1, []
-    for now, name, _, row in arrivals:
-        if name != leader and now - heard > TIMEOUT:
-            leader = name
-        if name == leader:
-            heard = now
-            followed.append(row)
-    return followed
+    return followed({name: [(row.said, row) for row in rows] for name, rows in said.items()})
 
 
 def deduplicated(spark: SparkSession, folder: Path) -> list[Row]:
