@@ -3,6 +3,7 @@
 from anabranch import spark as ab
 """
 
+from anabranch.connectors.change_feed.feeds import DeltaChanges, delta_changes
 from anabranch.connectors.folder import Folder, folder
 from anabranch.connectors.folder_sink import write_folder
 from anabranch.connectors.kafka.cluster import BrokerError, Topic, TopicError
@@ -24,6 +25,7 @@ __all__ = [
     "Avro",
     "BrokerError",
     "Debezium",
+    "DeltaChanges",
     "Folder",
     "Kafka",
     "QueryError",
@@ -31,6 +33,7 @@ __all__ = [
     "TableError",
     "Topic",
     "TopicError",
+    "delta_changes",
     "failure",
     "folder",
     "kafka",

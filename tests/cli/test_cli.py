@@ -238,7 +238,7 @@ def test_the_same_seed_generates_the_same_file(folder, capsys):
     ("arguments", "words"),
     [
         (["show", "absent.jsonl"], ["absent.jsonl", "No such file"]),
-        (["show", "."], ["does not tell its format"]),
+        (["show", "."], ["is not a folder that anabranch run has written"]),
         (["show", "feed.xyz"], [".xyz", ".jsonl"]),
         (["diff", "-", "-"], ["standard input", "twice"]),
         (["check", "-", "-"], ["standard input", "twice"]),

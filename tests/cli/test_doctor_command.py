@@ -257,6 +257,9 @@ def test_a_source_is_a_folder_with_files_whose_columns_are_known(tmp_path):
         return only(job.source(asked(tmp_path, source=text)))
 
     assert "not a folder" in source().found
+    (tmp_path / "feeds").mkdir()
+    assert "nothing says whose" in source("path = 'feeds'\nschema = 'at long'").found
+    assert source("path = 'feeds'\nschema = 'at long'\nby_replica = false").state is State.NOTE
     (tmp_path / "feeds" / "east").mkdir(parents=True)
     assert source().state is State.TROUBLE
     assert source("path = 'feeds'\nschema = 'at long'").state is State.NOTE
@@ -266,6 +269,9 @@ def test_a_source_is_a_folder_with_files_whose_columns_are_known(tmp_path):
     pq.write_table(pa.table({"at": [1]}), tmp_path / "feeds" / "east" / "2.parquet")
     assert source().state is State.OK
     assert source().found.endswith("east 2")
+    (tmp_path / "feeds" / "stray.parquet").touch()
+    assert "beside the folders" in source().found
+    (tmp_path / "feeds" / "stray.parquet").unlink()
     (tmp_path / "feeds" / "east" / "3.parquet").write_bytes(b"half a file")
     assert source().state is State.TROUBLE
     assert "3.parquet cannot be read" in source().found

@@ -82,6 +82,14 @@ def job_file(folder: Path, *parts: str, name: str = "job.toml") -> str:
         (SOURCE + MERGE + SINK + "format = 'csv'\n", ["[sink] format", "'csv'", "parquet, jsonl"]),
         (SOURCE + MERGE + SINK + "trigger = '1 second'\navailable_now = true\n", ["1 second", "not both"]),
         (SOURCE + MERGE + "[sink\n", ["Expected ']'"]),
+        (SOURCE + MERGE + "[sink]\npath = 'feeds'\n", ["does not write where it reads", "feeds is that"]),
+        (SOURCE + MERGE + "[sink]\npath = 'feeds/out'\n", ["out is inside", "a folder beside the source"]),
+        ("[source]\npath = 'out/feeds'\n" + MERGE + SINK, ["out holds"]),
+        (SOURCE + MERGE + SINK + "checkpoint = 'feeds/checkpoint'\n", ["feeds/checkpoint is inside"]),
+        (
+            SOURCE + "format = 'json'\nby_replica = true\n" + MERGE + SINK,
+            ["by_replica is for folders", "[merge] replica"],
+        ),
     ],
 )
 def test_a_job_that_is_not_one_is_refused_before_spark_starts(tmp_path, capsys, text, words):
@@ -198,7 +206,7 @@ def status(**changes):
 def test_a_line_says_who_leads_who_lags_and_what_is_wrong():
     line = Lines(timedelta(microseconds=1)).line(status(), 0.84)
     assert line == (
-        "micro-batch 7  in 1,234  out 610  stable until 2026-03-02 12:00:00  east leads  "
+        "micro-batch 7  in 1,200  out 609  stable until 2026-03-02 12:00:00  east leads  "
         "west 0:01:15 behind  gone left  new has promised nothing  state 1.2 MB  0.8 s  "
         "3 quarantined  2 disagreements so far"
     )
@@ -266,9 +274,11 @@ def test_a_job_runs_until_it_is_stopped_and_the_next_run_goes_on_from_there(tmp_
         out, rest = process.communicate(timeout=100)
     said += rest.splitlines()
     assert process.returncode == 0, said
-    assert "the checkpoint is new" in said[0]
-    assert "in 6  out 3  stable until 4" in said[1]
-    assert any("stopped after micro-batch 0" in line for line in said)
+    assert "starting Spark on local[2]" in said[0]
+    assert "the checkpoint is new" in said[1]
+    assert f"waiting for the first rows of {tmp_path}/feeds: east 1 file, west 1 file" in said[2]
+    assert "in 4  out 2  stable until 4" in said[3]
+    assert any("stopped after micro-batch 0: 1 micro-batches, 4 in, 2 out" in line for line in said)
     assert any("the next run goes on from" in line for line in said)
     assert out == ""
     assert are_gone(spark)
@@ -288,14 +298,22 @@ def test_a_job_runs_until_it_is_stopped_and_the_next_run_goes_on_from_there(tmp_
     assert [line["batch"] for line in lines[:-1]] == [1]
     assert lines[0]["frontier"] is None
     assert lines[-1]["end"] == "all was read"
-    assert lines[-1]["quarantined"] == 1
+    assert [lines[-1][name] for name in ("in", "out", "quarantined")] == [2, 1, 1]
     merged, meant = Relation(), Relation()
     for file in sorted((tmp_path / "out").glob("*.parquet")):
         merged.apply(Batch.from_arrow(pq.read_table(file)))
     meant.apply([Insert({"room": "A"}, 1, 5), Insert({"room": "B"}, 2, 9), Insert({"room": "C"}, 7, 8)])
     assert difference(merged, meant) is None
     (refused,) = (tmp_path / "out" / "_quarantine").glob("*.jsonl")
-    assert json.loads(refused.read_text())["rule"] == "insert-behind-stable"
+    late = json.loads(refused.read_text())
+    assert late["rule"] == "insert-behind-stable"
+    assert late["place"] == f"{tmp_path}/feeds/west/0001.parquet:1"
+    shown = run("show", "out", "--json", cwd=tmp_path)
+    assert [event["payload"] for event in json.loads(shown.stdout)["events"]] == [
+        {"room": "A"},
+        {"room": "B"},
+        {"room": "C"},
+    ]
 
 
 RATE = """
@@ -322,6 +340,16 @@ def test_a_check_explains_the_plan_and_starts_nothing(tmp_path):
     assert "line   string: who says it" in said
     assert "at most 1 second after" in said
     assert f"checkpoint {tmp_path}/out/_checkpoint: begins anew" in said
+    assert [file.name for file in tmp_path.iterdir()] == ["job.py"]
+
+
+def test_a_check_refuses_a_trigger_that_spark_does_not_know(tmp_path):
+    text = RATE.replace('{"path": "out"}', '{"path": "out", "trigger": "now and then"}')
+    done = run("run", job_file(tmp_path, text, name="job.py"), "--check", cwd=tmp_path)
+    assert done.returncode == 2, done.stdout
+    assert "a trigger is a length of time, and 'now and then' is none that Spark knows" in done.stderr
+    assert "'10 seconds'" in done.stderr
+    assert "Traceback" not in done.stderr
     assert [file.name for file in tmp_path.iterdir()] == ["job.py"]
 
 

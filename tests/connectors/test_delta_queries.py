@@ -1,12 +1,8 @@
-"""Real queries into tables: what they show is what the replicas mean, through restarts and kills."""
+"""Real queries into tables: what they show is what the replicas mean, through restarts."""
 
 import datetime as dt
-import json
-import subprocess
-import sys
 from collections import Counter
 from decimal import Decimal
-from pathlib import Path
 from random import Random
 
 import duckdb
@@ -26,7 +22,6 @@ from anabranch.oracle.relation import denoted
 from anabranch.testing.presentations import replicas
 from anabranch.testing.references import Shape
 
-QUERY = Path(__file__).with_name("killed_table_query.py")
 ELEMENTS = {"kind": "kind", "start": "start", "end": "end", "old_end": "old_end", "replica": "replica"}
 
 
@@ -220,7 +215,7 @@ def test_types_survive_from_spark_to_the_table_and_back(spark, tmp_path, zone):
         empty = {"replica": "a", "at": at + dt.timedelta(minutes=1), "id": 2}
         pq.write_table(pa.Table.from_pylist([full, empty], schema), tmp_path / "in" / "1.parquet")
         rows = spark.readStream.schema(TYPED).parquet(str(tmp_path / "in"))
-        merged = ab.merge(rows, replica="replica", start="at", duration="1 hour")
+        merged = ab.merge(rows, replica="replica", start="at", duration="1 hour", disorder="1 hour")
         for kind in ("history", "current"):
             query = write_table(
                 merged,
@@ -340,33 +335,3 @@ def test_what_cannot_be_a_table_is_refused_before_the_query_starts(spark, tmp_pa
     with pytest.raises(TableError, match="has written to something else than a table"):
         write_table(fine, tmp_path / "t", kind="history", checkpoint=tmp_path / "old")
     assert not (tmp_path / "t").exists()
-
-
-def transactions(path: Path) -> list[int]:
-    """The micro-batches that Delta's log has, in the order of its versions."""
-    files = sorted((path / "_delta_log").glob("*.json"))
-    actions = [json.loads(line) for file in files for line in file.read_text().splitlines()]
-    return [action["txn"]["version"] for action in actions if "txn" in action]
-
-
-def run(folder: Path, kind: str, where: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, str(QUERY), str(folder), kind, where]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-
-
-@pytest.mark.clusters
-def test_killed_while_working_and_on_both_sides_of_a_commit(tmp_path):
-    random = Random(11)
-    copies = copies_of(random)
-    appear = put(tmp_path / "in", random, copies, 4)
-    for number in range(4):
-        appear(number)
-    for where in ("working", "before", "after"):
-        assert run(tmp_path, "history", where).returncode
-        assert (tmp_path / f"killed-{where}").exists()
-    done = run(tmp_path, "history", "never")
-    assert done.returncode == 0, done.stderr
-    written = transactions(tmp_path / "table")
-    assert len(written) > 2
-    assert written == sorted(set(written)), "no micro-batch is written twice"
-    assert shown(tmp_path / "table", "history") == denoted(copies["a"]).bag()

@@ -1,35 +1,18 @@
 """A folder of files as a source: which files make a micro-batch, how they are cut, and what is in them."""
 
-import base64
 import json
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from connectors.folder_reader import everything, reader
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, ReadMaxRows
 
-from anabranch.connectors.folder import FolderReader, listed
+from anabranch.connectors.folder import listed
 from anabranch.connectors.local_path import local_path
 from anabranch.engines.spark import parcel, refusal
 from anabranch.engines.spark.failure import WorkerError, failure
-from anabranch.engines.spark.layout import Layout
-from anabranch.engines.spark.packing import Packing
 from anabranch.model.schema import SchemaError
-
-COLUMNS = pa.schema([("v", pa.int64()), ("at", pa.int64()), ("replica", pa.string())])
-
-
-def reader(place, *, tasks=1, columns=COLUMNS, **options):
-    packing = Packing(Layout("at", replica="replica", disorder=0), 1, 100, ordered=True)
-    settings = {
-        "path": str(place),
-        "packing": msgspec.json.encode(packing).decode(),
-        "shards": "[0]",
-        "columns": base64.b64encode(columns.serialize()).decode(),
-        "tasks": str(tasks),
-    }
-    return FolderReader(settings | {name: str(value) for name, value in options.items()})
 
 
 def put(place, replica, name, values, *, group=1000):
@@ -47,22 +30,14 @@ def said(source, start, end):
             if no.is_valid:
                 refused += refusal.from_bytes(no.as_py())
                 continue
+            if not body.is_valid:
+                continue
             one = parcel.from_bytes(body.as_py())
             for n, voice in enumerate(one.voices):
                 mine = (one.voice == n) & (one.kind == 0)
                 payload = one.batch(mine.nonzero()[0]).payload.column("v").to_pylist()
                 spoken.append((voice.replica, voice.sequence, payload))
     return sorted(spoken), refused
-
-
-def everything(source, limit=None):
-    """The offsets of the micro-batches that read all there is."""
-    offsets = [source.initialOffset()]
-    while True:
-        end = source.latestOffset(offsets[-1], limit or source.getDefaultReadLimit())
-        if end == offsets[-1]:
-            return offsets
-        offsets.append(end)
 
 
 def test_files_of_each_replica_are_read_in_the_order_of_their_names(tmp_path):

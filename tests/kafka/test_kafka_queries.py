@@ -12,6 +12,7 @@ from element_rows import ELEMENTS, element_rows, meant_by, named, pieces, relati
 
 from anabranch import FOREVER, Case, Drop, Relation, difference
 from anabranch import spark as ab
+from anabranch.engines.spark.watching import status_in
 from anabranch.model.batch import Batch
 from anabranch.testing.broker import Broker
 from anabranch.testing.presentations import replicas
@@ -101,7 +102,18 @@ def test_partitions_with_holes_are_merged_to_all_that_any_replica_has(spark, bro
         rows_per_trigger=150,
     )
     merged = ab.merge(feeds, start="at", replica="replica", disorder=50, lossy=True)
-    ab.wait(ab.write_folder(merged, tmp_path / "out", checkpoint=tmp_path / "cp", available_now=True))
+    told = []
+    listener = ab.watch(spark, lambda status, progress: told.append(status))
+    query = ab.write_folder(merged, tmp_path / "out", checkpoint=tmp_path / "cp", available_now=True)
+    ab.wait(query)
+    spark.streams.removeListener(listener)
+    unread = [status_in(progress).unread for progress in query.recentProgress if progress["numInputRows"]]
+    assert unread[-1] == {"east": 0, "west": 0}
+    assert [sum(one.values()) for one in unread] == sorted(
+        (sum(one.values()) for one in unread), reverse=True
+    )
+    assert 270 + 257 - 150 <= sum(unread[0].values()) < 270 + 257
+    assert [status.unread for status in told] == unread[: len(told)]
     files = str(tmp_path / "out" / "*.parquet")
     found = duckdb.sql(f"select v from '{files}' where kind = 'insert' order by v").fetchall()
     missing = {number for number in range(100, 130) if number % 7 == 0}

@@ -64,6 +64,8 @@ def said(source, start, end):
             if no.is_valid:
                 refused += refusal.from_bytes(no.as_py())
                 continue
+            if not body.is_valid:
+                continue
             one = parcel.from_bytes(body.as_py())
             for n, voice in enumerate(one.voices):
                 mine = (one.voice == n) & (one.kind == 0)

@@ -3,6 +3,7 @@
 import pytest
 
 from anabranch import Insert
+from anabranch.engines.spark.checkpoint import CheckpointError
 from anabranch.engines.spark.failure import BEGIN, QueryError, WorkerError, failure, told_to_driver
 from anabranch.engines.spark.parcel import ParcelError, from_bytes
 from anabranch.engines.spark.shard import StateFormatError
@@ -99,11 +100,37 @@ def test_of_other_errors_the_innermost_cause_is_told():
     text = """Query terminated with exception
 org.apache.spark.SparkException: Job aborted
 Caused by: java.io.IOException: cannot commit
-Caused by: java.nio.file.NoSuchFileException: /checkpoint/state/0/0/1.zip
-\tat java.base/sun.nio.fs.UnixException.translateToIOException(UnixException.java:92)"""
+Caused by: java.nio.file.NoSuchFileException: /somewhere/1.jar
+\tat org.apache.spark.sql.execution.streaming.state.RocksDB.load(RocksDB.scala:92)"""
     made = failure(RuntimeError(text))
     assert isinstance(made, QueryError)
-    assert str(made) == "/checkpoint/state/0/0/1.zip"
+    assert str(made) == "/somewhere/1.jar"
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "told"),
+    [
+        (
+            "java.io.FileNotFoundException: File file:/c/state/0/0/1.zip is gone",
+            CheckpointError,
+            "/c/state/0/0/1",
+        ),
+        ("IllegalStateException: Incomplete log file", CheckpointError, "Incomplete log file"),
+        (
+            "[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log.",
+            CheckpointError,
+            "one query at a time",
+        ),
+        ("java.io.IOException: No space left on device", OSError, "is full: No space left on device"),
+    ],
+)
+def test_errors_of_spark_that_one_can_do_something_about_are_ours(words, kind, told):
+    made = failure(
+        RuntimeError(f"[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: {words}")
+    )
+    assert type(made) is kind
+    assert told in str(made)
+    assert made.__notes__
 
 
 def test_text_without_a_cause_is_told_by_its_first_line():

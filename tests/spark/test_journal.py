@@ -313,3 +313,24 @@ class TestDamage:
         store.head.variable.update((msgspec.msgpack.encode(head),))
         with pytest.raises(StateFormatError, match="the state of a shard begins with"):
             store.recalled()
+
+    def test_state_of_another_micro_batch(self, store):
+        """Files of a state store that changed places are whole, and not what they should be."""
+        books = Journal(FRAGMENT, 1, *store.variables)
+        head, shard = books.recall("here", 0)
+        books.record("here", head, shard, [], 5)
+        for batch, words in ((5, "state of 4, and of shard 0 this is that of 5"), (3, "this is that of 5")):
+            with pytest.raises(StateFormatError, match=words) as error:
+                books.recall("here", 0, batch)
+            assert "damaged" in error.value.__notes__[0]
+        assert books.recall("here", 0, 6, always=True)[1].merger.status().live == 200
+        assert books.recall("here", 0, 9)[1].merger.status().live == 200, "there were no rows meanwhile"
+        with pytest.raises(StateFormatError, match="state of 8, and of shard 0 this is that of 5"):
+            books.recall("here", 0, 9, always=True)
+
+    def test_a_shard_without_state_where_every_shard_has_been_called(self):
+        books = Journal(FRAGMENT, 1, *Store().variables)
+        assert books.recall("here", 0, 0, always=True)[0] is None
+        assert books.recall("here", 0, 3)[0] is None
+        with pytest.raises(StateFormatError, match="state of 2, and of shard 0 there is none"):
+            books.recall("here", 0, 3, always=True)

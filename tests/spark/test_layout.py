@@ -1,6 +1,7 @@
 """What the columns of rows mean: lifetimes, kinds, who says them, and what does not fit."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
@@ -327,6 +328,105 @@ class TestChecks:
         with pytest.raises(ValueError, match="lasts longer than nothing"):
             Layout("at", duration=value)
         assert Layout("at", disorder=value).disorder == value
+
+    @pytest.mark.parametrize(
+        ("roles", "said"),
+        [
+            ({"end": "at"}, "column 'at' is start and end"),
+            ({"old_end": "at"}, "column 'at' is start and old_end"),
+            ({"end": "x", "old_end": "x"}, "column 'x' is end and old_end"),
+            ({"kind": "x", "replica": "x"}, "column 'x' is kind and replica"),
+            ({"replica": "x", "sequence": "x"}, "column 'x' is replica and sequence"),
+            ({"key": ("id",), "kind": "at"}, "column 'at' is time and op"),
+        ],
+    )
+    def test_a_column_has_one_role(self, roles, said):
+        with pytest.raises(ValueError, match=said) as found:
+            Layout("at", **roles)
+        assert "leave it out" in found.value.__notes__[0]
+
+    def test_a_replica_may_be_its_channel_and_rows_may_be_in_the_order_of_their_times(self):
+        assert Layout("at", replica="x", channel="x").channel == "x"
+        assert Layout("at", replica="x", sequence="at").sequence == "at"
+        assert Layout("at", kind="op", key=("id",), channel="x", sequence="at").sequence == "at"
+
+    @pytest.mark.parametrize("kind", [pa.int32(), pa.bool_(), pa.timestamp("us"), pa.list_(pa.string())])
+    def test_a_kind_is_a_word(self, kind):
+        message, note = self.refused(Layout("at", kind="x"), [("at", pa.int64()), ("x", kind)])
+        assert message == f"kind is a word, and column 'x' holds {kind}"
+        assert "insert, adjust, stable" in note
+
+    @pytest.mark.parametrize("kind", [pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+    def test_words_are_text_of_any_sort(self, kind):
+        Layout("at", kind="x").check(pa.schema([("at", pa.int64()), ("x", kind)]))
+
+    def test_an_op_is_a_word_or_a_number(self):
+        layout = Layout("at", kind="op", key=("id",))
+        columns = [("at", pa.int64()), ("id", pa.int64())]
+        layout.check(pa.schema([*columns, ("op", pa.int32())]))
+        assert self.refused(layout, [*columns, ("op", pa.float64())])[0].startswith("op is a word")
+
+
+class TestSettings:
+    """What a checkpoint holds of a layout: shards compare what was there before with what is there now."""
+
+    SCHEMA = pa.schema([("at", INSTANT), ("who", pa.string()), ("v", pa.int32()), ("w", pa.string())])
+    LAYOUT = Layout("at", duration=timedelta(seconds=1), replica="who")
+
+    def changed(self, layout: Layout, schema=SCHEMA, before=LAYOUT) -> set[str]:
+        """The settings that another layout would break."""
+        now = layout.settings(schema)
+        return {name for name, value in before.settings(self.SCHEMA).items() if now.get(name) != value}
+
+    def test_they_say_what_each_column_is(self):
+        assert self.LAYOUT.settings(self.SCHEMA) == {
+            "start": "'at' (instant)",
+            "end": "None",
+            "duration": "1000000",
+            "replica": "who",
+            "channel": "None",
+            "payload": "None",
+            "payload column 'v'": "number",
+            "payload column 'w'": "text",
+        }
+
+    def test_other_columns_and_other_types_break_them(self):
+        schema = self.SCHEMA.append(pa.field("until", INSTANT))
+        assert self.changed(replace(self.LAYOUT, duration=2)) == {"duration"}
+        assert self.changed(replace(self.LAYOUT, duration=None, end="until"), schema) == {"duration", "end"}
+        assert self.changed(replace(self.LAYOUT, start="until"), schema) == {"start"}
+        assert self.changed(replace(self.LAYOUT, replica=None)) == {"replica"}
+        assert self.changed(replace(self.LAYOUT, sequence="until"), schema) == {"channel"}
+        assert self.changed(replace(self.LAYOUT, payload=("v", "w"))) == {"payload"}
+        assert self.changed(self.LAYOUT, self.SCHEMA.remove(3)) == {"payload column 'w'"}
+        texts = self.SCHEMA.set(2, pa.field("v", pa.string()))
+        assert self.changed(self.LAYOUT, texts) == {"payload column 'v'"}
+        local = self.SCHEMA.set(0, pa.field("at", LOCAL))
+        assert self.changed(self.LAYOUT, local) == {"start"}
+
+    def test_wider_numbers_another_zone_another_bound_and_new_columns_do_not(self):
+        wider = self.SCHEMA.set(2, pa.field("v", pa.int64())).set(
+            0, pa.field("at", pa.timestamp("us", "UTC"))
+        )
+        assert not self.changed(self.LAYOUT, wider)
+        assert not self.changed(self.LAYOUT, self.SCHEMA.append(pa.field("more", pa.string())))
+        assert not self.changed(replace(self.LAYOUT, disorder=5))
+        point = replace(self.LAYOUT, duration=None)
+        assert not self.changed(replace(point, duration=1), before=point)
+
+    def test_of_a_payload_with_an_identity_only_that_counts(self):
+        before = replace(self.LAYOUT, identity=("v",))
+        assert not self.changed(before, self.SCHEMA.remove(3), before)
+        assert not self.changed(replace(before, payload=("v",)), before=before)
+        assert self.changed(before, self.SCHEMA.set(2, pa.field("v", pa.string())), before) == {
+            "payload column 'v'"
+        }
+
+    def test_changes_of_a_table_have_a_time_and_no_ends(self):
+        layout = Layout("at", kind="w", key=("v",))
+        assert set(layout.settings(self.SCHEMA)) == {
+            "time", "replica", "channel", "payload", "payload column 'v'", "payload column 'who'"
+        }  # fmt: skip
 
 
 class TestClocks:

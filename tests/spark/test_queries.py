@@ -9,6 +9,7 @@ from element_rows import ELEMENTS, meant_by, named, pieces, put, relation_of
 
 from anabranch import FOREVER, Case, Insert, Stable, difference
 from anabranch import spark as ab
+from anabranch.engines.spark.shard import StateFormatError
 from anabranch.testing.presentations import replicas
 from anabranch.testing.references import Shape
 
@@ -92,6 +93,34 @@ def test_an_error_of_a_worker_arrives_as_ours(spark, tmp_path):
         ab.wait(query)
     assert "Py4J" not in str(caught.value)
     assert caught.value.__notes__
+
+
+def test_a_checkpoint_is_of_rows_that_are_read_in_one_way_and_refusals_show_their_times(spark, tmp_path):
+    def merge(lines, columns="at timestamp, seen timestamp, v string", **roles):
+        file = tmp_path / "in" / f"{len(list((tmp_path / 'in').iterdir()))}.json"
+        file.write_text("\n".join(map(json.dumps, lines)))
+        rows = spark.readStream.schema(columns).json(str(tmp_path / "in"))
+        merged = ab.merge(rows, **{"start": "at", "payload": "v", "disorder": "1 hour"} | roles)
+        out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
+        ab.wait(ab.write_folder(merged, out, checkpoint=checkpoint, available_now=True))
+
+    def row(hour, v="x"):
+        return {"at": f"2026-03-01T{hour:02}:00:00Z", "seen": "2026-03-02T00:00:00Z", "v": v}
+
+    (tmp_path / "in").mkdir()
+    merge([row(10), row(12)])
+    merge([row(9, "late")], "at timestamp, seen timestamp, v string, more long")
+    [refused] = [
+        json.loads(line)
+        for file in (tmp_path / "out" / "_quarantine").glob("*.jsonl")
+        for line in file.read_text().splitlines()
+    ]
+    assert (refused["rule"], refused["replica"]) == ("insert-behind-stable", "stream")
+    assert json.loads(refused["raw"])["start"] == "2026-03-01T09:00:00Z"
+    assert "starts at 2026-03-01 09:00:00+00:00, the last stable is 2026-03-01 11:00:00" in refused["reason"]
+    with pytest.raises(StateFormatError, match=r"begun with start 'at' .*, this query has 'seen' ") as caught:
+        merge([row(13)], start="seen")
+    assert caught.value.__notes__ == ["Go on as before, or begin a new checkpoint."]
 
 
 def test_types_names_and_nulls_of_a_payload_survive_exactly(spark):

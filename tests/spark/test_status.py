@@ -3,10 +3,10 @@
 from spark import driving
 from spark.driving import Query, Said, parcels
 
-from anabranch import Adjust, Attach, Insert, Stable
+from anabranch import BEGINNING, Adjust, Attach, Insert, Stable
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.packing import Packing
-from anabranch.engines.spark.status import together
+from anabranch.engines.spark.status import nothing, together
 
 HERE, THERE = {"value": "d"}, {"value": "a"}
 """Payloads that belong to the first and the second of two shards."""
@@ -64,3 +64,13 @@ def test_who_waits_for_what_nobody_shows_is_told():
     (stuck,) = statuses(Query(Fragment()), Attach(7), Stable(9))
     assert "force_join" in stuck.stuck
     assert together(0, [stuck]).stuck == stuck.stuck
+
+
+def test_a_query_that_has_said_nothing_has_a_status_of_the_same_form():
+    (one,) = statuses(Query(Fragment()), Insert(HERE, 1, 5), Stable(3))
+    nobody, somebody = nothing(), together(0, [one])
+    assert nobody.as_dict().keys() == somebody.as_dict().keys()
+    assert nobody.said.keys() == somebody.said.keys()
+    assert somebody.heard.keys() <= nobody.heard.keys()
+    assert (nobody.batch, nobody.frontier, nobody.replicas) == (-1, BEGINNING, {})
+    assert {*nobody.heard.values(), *nobody.said.values(), nobody.live, nobody.quarantined} == {0}

@@ -8,6 +8,7 @@ examples:
   anabranch convert feed.parquet - --to text
   anabranch convert trades.jsonl trades.txt --from-dialect change-rows
   anabranch convert both.jsonl east.jsonl --input east
+  anabranch convert merged merged.parquet     the folder that anabranch run has written, as one file
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``convert``."""
-    parser.add_argument("source", metavar="IN", help="a recorded stream, or - for standard input")
+    parser.add_argument(
+        "source", metavar="IN", help="a recorded stream, the folder of a run, or - for standard input"
+    )
     parser.add_argument("target", metavar="OUT", help="the file to write, or - for standard output")
     parser.add_argument("--from", dest="from_format", choices=FORMATS, help="format of IN")
     parser.add_argument("--to", dest="to_format", choices=FORMATS, help="format of OUT")

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from anabranch.cli.micro_batches import rows
 from anabranch.engines.spark.checkpoint import begun, completed
 from anabranch.engines.spark.watching import status_in, wait
 
@@ -68,8 +69,8 @@ class Totals:
     def add(self, status: Status) -> None:
         """Count a micro-batch."""
         self.batches += 1
-        self.heard += sum(status.heard.values())
-        self.said += sum(status.said.values())
+        self.heard += rows(status.heard)
+        self.said += rows(status.said)
         self.quarantined += status.quarantined
         self.disagreements = sum(one.disagreements for one in status.replicas.values())
         self.last = status

@@ -122,6 +122,7 @@ def _rows(job: Job, source: SourceTable, spark: SparkSession) -> DataFrame | Doo
             spark,
             job.place(source.path),
             schema=source.schema,
+            by_replica=source.by_replica,
             files_per_trigger=source.files_per_trigger,
             bytes_per_trigger=source.bytes_per_trigger,
             rows_per_trigger=source.rows_per_trigger,
@@ -215,6 +216,12 @@ def _in_program(file: Path) -> Iterator[None]:
 
 
 def _checked(job: Job) -> Job:
+    from anabranch.connectors.origin import check_apart
+
     job.merge.arguments()
     job.sink.check()
+    source = job.source.path if isinstance(job.source, SourceTable) else None
+    if source is not None and "://" not in source:
+        table = None if job.sink.table is None else job.place(job.sink.table.path)
+        check_apart(job.place(source), job.folder or table, job.checkpoint, job.quarantine)
     return job

@@ -15,6 +15,7 @@ class SourceTable(Table):
 
     path: str | None = None
     schema: str | None = None
+    by_replica: bool | None = None
     files_per_trigger: int | None = None
     bytes_per_trigger: int | None = None
     rows_per_trigger: int | None = None
@@ -27,6 +28,10 @@ class SourceTable(Table):
     def check(self) -> None:
         """Raise where keys do not go together."""
         limits = ("files_per_trigger", "bytes_per_trigger", "rows_per_trigger")
+        if self.by_replica is not None and (self.kafka is not None or self.format is not None):
+            error = ValueError("[source] by_replica is for folders, and this source is none")
+            error.add_note("Leave it out; name the column that says who sent a row in [merge] replica.")
+            raise error
         if self.kafka is not None:
             self._check_kafka(self.kafka)
             return
@@ -67,19 +72,21 @@ class SourceTable(Table):
 
 
 class TableSinkTable(Table):
-    """``[sink.table]``: the Delta table that is kept at what the merged stream means."""
+    """``[sink.table]``: the table that is kept at what the merged stream means."""
 
     path: str
     kind: str
+    format: str = "delta"
     key: Names = field(default_factory=list)
     open_only: bool = False
     final: bool = False
     compact_every: int | None = 100
-    keep: str = "7 days"
+    keep: str | None = None
 
     def check(self) -> None:
         """Raise where a word is not known."""
         one_of("[sink.table] kind", self.kind, dict.fromkeys(("elements", "current", "history")))
+        one_of("[sink.table] format", self.format, dict.fromkeys(("delta", "parquet")))
 
 
 class SinkTable(Table):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -52,8 +53,8 @@ class Lines:
         """One micro-batch for people; what is nothing to worry about is left out."""
         parts = [
             f"micro-batch {status.batch}",
-            f"in {sum(status.heard.values()):,}",
-            f"out {sum(status.said.values()):,}",
+            f"in {rows(status.heard):,}",
+            f"out {rows(status.said):,}",
             f"stable until {self.time(status.frontier)}",
             *self._replicas(status),
             f"state {_size(status.state_bytes)}",
@@ -129,6 +130,11 @@ class Lines:
             "quarantined": totals.quarantined,
             "disagreements": totals.disagreements,
         }
+
+
+def rows(counts: Mapping[str, int]) -> int:
+    """How many elements are about events: stables, attaches and detaches are not counted."""
+    return counts.get("insert", 0) + counts.get("adjust", 0)
 
 
 def leader(status: Status) -> str | None:

@@ -78,7 +78,7 @@ def plan(job: Job, rows: DataFrame | Door, merged: DataFrame) -> Plan:
         _columns(job.merge, rows),
         _time(job.merge),
         {field.name: field.dataType.simpleString() for field in merged.schema.fields},
-        _source(job, rows),
+        source_of(job, rows),
         f"{job.out}{_as(job)}; refused rows in {job.quarantine}",
         f"checkpoint {job.checkpoint}: begins {after}",
     )
@@ -136,7 +136,8 @@ def _time(table: MergeTable) -> str:
     return "nothing says how far a replica has come: give kind or disorder, or nothing is ever final"
 
 
-def _source(job: Job, rows: DataFrame | Door) -> str:
+def source_of(job: Job, rows: DataFrame | Door) -> str:
+    """What is read, for people."""
     from pathlib import Path
 
     from anabranch.cli.job_ends import SourceTable
@@ -145,7 +146,8 @@ def _source(job: Job, rows: DataFrame | Door) -> str:
 
     if isinstance(rows, Folder):
         there = listed(Path(rows.path))
-        return f"{rows.path}: " + ", ".join(f"{name} {len(files)} files" for name, files in there.items())
+        counts = {name: f"{len(files)} file{'s' if len(files) != 1 else ''}" for name, files in there.items()}
+        return f"{rows.path}: " + ", ".join(f"{name} {count}" for name, count in counts.items())
     if isinstance(rows, Kafka):
         return str(rows)
     if isinstance(job.source, SourceTable):

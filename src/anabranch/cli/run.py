@@ -4,7 +4,7 @@ FILE.toml has the tables [source], [merge] and [sink], and [spark] if the defaul
 
   [source]                           a folder with a sub-folder of files for each replica
   path = "feeds"
-  files_per_trigger = 20             also: schema, bytes_per_trigger, rows_per_trigger
+  files_per_trigger = 20             also: schema, by_replica, bytes_per_trigger, rows_per_trigger
 
   [merge]                            the arguments of anabranch.spark.merge, by name
   start = "at"
@@ -46,10 +46,11 @@ where its columns are not yet those of the rows. FILE.py has a function rows(spa
 frame, topics or the path of a folder, and the dicts MERGE, SINK and SPARK with the same keys. Paths are
 relative to the file.
 
-A line for each micro-batch goes to standard error: what came in and went out, how far the stream is stable,
-how far each replica is behind, the size of the state, and what was quarantined. With --json it is a line of
-JSON on standard output. What Spark itself says is in spark.log in the checkpoint, unless [spark] names
-another log ("-" is standard error).
+What is waited for, and a line for each micro-batch, go to standard error: how many rows came in and went out
+(stables are not counted), how far the stream is stable, how far each replica is behind, the size of the
+state, and what was quarantined. With --json only the micro-batches are told, as lines of JSON on standard
+output. What Spark itself says is in spark.log in the checkpoint, unless [spark] names another log ("-" is
+standard error).
 
 Ctrl-C or SIGTERM stops after the micro-batch under way, and the next run goes on from there. A second one
 stops at once, and the next run repeats what was cut short; the folder has every micro-batch once either way.
@@ -107,6 +108,7 @@ def run(options: argparse.Namespace) -> int:
             return _check(job, spark, options)
     job.checkpoint.mkdir(parents=True, exist_ok=True)
     log = job.place(job.spark.log) if job.spark.log else job.checkpoint / "spark.log"
+    _say(f"starting Spark on {job.spark.master}", options)
     with _session(job, log) as spark:
         return _run(job, spark, options)
 
@@ -146,8 +148,11 @@ def _merged(job: Job, spark: SparkSession) -> tuple[Any, DataFrame]:
 
 def _check(job: Job, spark: SparkSession, options: argparse.Namespace) -> int:
     from anabranch.cli.plan import plan
+    from anabranch.connectors.starting import every
 
     rows, merged = _merged(job, spark)
+    if job.sink.trigger is not None:
+        every(merged.writeStream, job.sink.trigger)
     found = plan(job, rows, merged)
     print(json.dumps(found.fields(), ensure_ascii=False) if options.json else found)
     return 0
@@ -156,14 +161,17 @@ def _check(job: Job, spark: SparkSession, options: argparse.Namespace) -> int:
 def _run(job: Job, spark: SparkSession, options: argparse.Namespace) -> int:
     from anabranch.cli.following import follow, stoppable
     from anabranch.cli.micro_batches import Lines
+    from anabranch.cli.plan import source_of
     from anabranch.engines.spark.checkpoint import completed
 
-    _, merged = _merged(job, spark)
+    rows, merged = _merged(job, spark)
     lines = Lines.of(merged, as_json=options.json)
+    source = source_of(job, rows)
     with stoppable() as stop:
         after = completed(job.checkpoint)
         query = job.write(merged, once=options.once)
         _say(f"{job.file.name} runs; {_goes_on(after)}", options)
+        _say(f"waiting for the {'first' if after < 0 else 'next'} rows of {source}", options)
         totals = follow(query, job.checkpoint, after, stop, lines.tell)
     _conclude(job, totals, lines.summary(totals), options)
     bad = totals.quarantined or totals.disagreements or (totals.last is not None and totals.last.stuck)

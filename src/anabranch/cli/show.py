@@ -8,6 +8,7 @@ examples:
   anabranch show feed.parquet --json        for a program
   anabranch show feed.jsonl --history       how every event came to be what it is
   cat feed.jsonl | anabranch show -         from standard input
+  anabranch show merged                     the folder that anabranch run has written
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``show``."""
-    parser.add_argument("file", help="a recorded stream, or - for standard input")
+    parser.add_argument("file", help="a recorded stream, the folder of a run, or - for standard input")
     parser.add_argument("--at", type=whole_number, metavar="N", help="after the first N elements, not all")
     parser.add_argument("--history", action="store_true", help="every version of every event, by arrival")
     parser.add_argument(

@@ -4,9 +4,9 @@
     feeds/west/0001.parquet
 
 A folder without sub-folders is one sequence of files, whose rows say whose they are. Files appear whole
-(write elsewhere, then rename) and in the order of their names; names that begin with a dot or an underscore
-are not looked at. The k-th new files of all replicas are read by one task, so that copies of an event meet
-early.
+(write elsewhere, then rename) and in the order of their names; what is neither passed over by its name nor
+read is an error (see `folder_listing`). The k-th new files of all replicas are read by one task, so that
+copies of an event meet early.
 
 Offsets are, for each replica, the last name read and how many files that makes.
 """
@@ -30,29 +30,31 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from anabranch.connectors.folder_listing import Listing, listing
 from anabranch.connectors.local_path import local_path
+from anabranch.connectors.origin import FOLDER, NUMBERED
 from anabranch.connectors.row_files import (
-    ENDINGS,
+    REPLICA,
     FileStretch,
+    by_folder,
     file_schema,
     format_of,
+    last_changed,
     reads,
     rows_of_file,
     stretches,
 )
 from anabranch.engines.spark.failure import told_to_driver
-from anabranch.engines.spark.layout import ALONE
+from anabranch.engines.spark.layout import ALONE, Layout
 from anabranch.engines.spark.packing import BYTES, Packing
 from anabranch.engines.spark.session import tasks_of
-from anabranch.engines.spark.stages import PARCEL_COLUMNS, parcel_rows
+from anabranch.engines.spark.stages import parcel_columns, parcel_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 NAME = "anabranch-folder"
-REPLICA = "replica"
-"""The column that holds the name of the folder of each row."""
 BYTES_PER_TRIGGER = 512 << 20
 FILES_PER_TRIGGER = 100_000
 
@@ -67,14 +69,21 @@ class Folder:
     path: str
     schema: "StructType"
     options: Mapping[str, str]
+    adds_replica: bool = False
+    """The column ``replica`` is no column of the files: it holds the names of their folders."""
+
+    def told(self, layout: Layout) -> Mapping[str, Any]:
+        """Which folder it is, and whether rows are numbered by its files and lines, replica by replica."""
+        own = self.adds_replica and layout.replica == REPLICA
+        numbered = layout.sequence is None and (own or self.options.get("by_replica") == "false")
+        return {FOLDER: self.path, NUMBERED: numbered}
 
     def parcels(self, packing: Packing, ids: tuple[int, ...]) -> "DataFrame":
         """The rows of the files as parcels."""
         from pyspark.sql.pandas.types import to_arrow_schema
 
         zone = self.sparkSession.conf.get("spark.sql.session.timeZone")
-        arrow = to_arrow_schema(self.schema, timezone=zone)
-        self.sparkSession.dataSource.register(FolderSource)
+        arrow = by_folder(to_arrow_schema(self.schema, timezone=zone), added=self.adds_replica)
         return (
             self.sparkSession.readStream.format(NAME)
             .options(**self.options)
@@ -92,6 +101,7 @@ def folder(
     path: str | Path,
     *,
     schema: "StructType | str | None" = None,
+    by_replica: bool | None = None,
     files_per_trigger: int | None = None,
     bytes_per_trigger: int | None = None,
     rows_per_trigger: int | None = None,
@@ -100,8 +110,13 @@ def folder(
 
     ``schema`` is a schema of Spark's; without it that of the first Parquet or Arrow file is taken. A file
     that has not the columns it names, or not in types that convert, stops the query; a line of JSON that does
-    not fit is refused alone. Where there are sub-folders, the column ``replica`` holds their names.
-    At most so many files, bytes and rows are read per micro-batch (default 512 MiB), at least one file.
+    not fit is refused alone. ``by_replica``: there is a sub-folder for each replica, or there is none; None
+    takes what is there. Where there are sub-folders, the column ``replica`` holds their names; if the schema
+    has that column itself, only for rows that do not say it.
+
+    Names that begin with a dot or an underscore and those of temporary files are passed over; any other file
+    that cannot be read or placed stops the query, with its name. At most so many files, bytes and rows are
+    read per micro-batch (default 512 MiB), at least one file.
     """
     place = local_path(path)
     if not place.is_dir():
@@ -117,10 +132,27 @@ def folder(
         if limit is not None and limit < 1:
             raise ValueError(f"{name} is 1 or more, not {limit}")
     options = {name: str(limit) for name, limit in limits.items() if limit is not None}
-    return Folder(spark, str(place), _with_replica(place, _struct(place, schema)), options)
+    now = listing(place)
+    struct = _struct(place, now, schema)
+    named = REPLICA in struct.names
+    if by_replica is None and not now.empty:
+        by_replica = now.by_replica
+    if by_replica is not None:
+        now.in_form(place, by_replica=by_replica)
+        options["by_replica"] = "true" if by_replica else "false"
+    elif not named:
+        unknown = ValueError(
+            f"{place} is empty, and whether it will have a folder for each replica decides about its columns"
+        )
+        unknown.add_note("Make the folder of a replica in it, or give by_replica=True;")
+        unknown.add_note("by_replica=False, if the files will be in the folder itself.")
+        raise unknown
+    spark.dataSource.register(FolderSource)
+    added = bool(by_replica) and not named
+    return Folder(spark, str(place), _with_replica(struct) if added else struct, options, added)
 
 
-def _struct(place: Path, schema: "StructType | str | None") -> "StructType":
+def _struct(place: Path, now: Listing, schema: "StructType | str | None") -> "StructType":
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StructType
 
@@ -128,7 +160,7 @@ def _struct(place: Path, schema: "StructType | str | None") -> "StructType":
         return schema
     if isinstance(schema, str):
         return StructType.fromDDL(schema)  # type: ignore[return-value]
-    for files in listed(place).values():
+    for files in now.files.values():
         for name, file in files.items():
             if format_of(name) != "jsonl":
                 return from_arrow_schema(file_schema(str(file)))
@@ -137,25 +169,15 @@ def _struct(place: Path, schema: "StructType | str | None") -> "StructType":
     raise error
 
 
-def _with_replica(place: Path, schema: "StructType") -> "StructType":
+def _with_replica(schema: "StructType") -> "StructType":
     from pyspark.sql.types import StringType, StructType
 
-    if REPLICA in schema.names or list(listed(place)) == [ALONE]:
-        return schema
     return StructType(schema.fields).add(REPLICA, StringType())
 
 
 def listed(place: Path) -> dict[str, dict[str, Path]]:
-    """The files of each replica by name, in order."""
-
-    def files(folder: Path) -> dict[str, Path]:
-        there = (f for f in folder.iterdir() if f.suffix in ENDINGS and f.name[0] not in "._" and f.is_file())
-        return {file.name: file for file in sorted(there)}
-
-    folders = sorted(f for f in place.iterdir() if f.is_dir() and f.name[0] not in "._")
-    if not folders:
-        return {ALONE: files(place)}
-    return {one.name.removeprefix(f"{REPLICA}="): files(one) for one in folders}
+    """The files of each replica by name, in order; what has no place among them is an error."""
+    return listing(place).files
 
 
 class FolderSource(DataSource):
@@ -166,9 +188,9 @@ class FolderSource(DataSource):
         """What the format is called."""
         return NAME
 
-    def schema(self) -> str:
+    def schema(self) -> "StructType":
         """Rows of parcels."""
-        return PARCEL_COLUMNS
+        return parcel_columns()
 
     def streamReader(self, schema: Any) -> "FolderReader":  # noqa: N802
         """A reader of the folder."""
@@ -191,6 +213,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.ids = msgspec.json.decode(options["shards"], type=tuple[int, ...])
         self.columns = options["columns"]
         self.tasks = int(options.get("tasks", 1))
+        self.by_replica = {"true": True, "false": False}.get(options.get("by_replica", ""))
         self.files = _limit(options, "files_per_trigger")
         self.rows = _limit(options, "rows_per_trigger")
         unlimited = self.files is not None or self.rows is not None
@@ -207,7 +230,8 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Remember what is there now."""
-        self.target = self._reached({}, None, everything=True)
+        with told_to_driver():
+            self.target = self._reached({}, None, everything=True)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """The end of what is read next: files of all replicas in turn, within the limits."""
@@ -216,7 +240,20 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
         """The end of what is there."""
-        return self._reached({}, None, everything=True)
+        with told_to_driver():
+            return self._reached({}, None, everything=True)
+
+    def _there(self, start: Offset) -> dict[str, dict[str, Path]]:
+        """The files that are there, in the form of those that were read."""
+        now = listing(self.path)
+        there = now.files if self.by_replica is None else now.in_form(self.path, by_replica=self.by_replica)
+        alone = [name for name in start if (name == ALONE) == now.by_replica and name not in there]
+        if alone and not now.empty:
+            form = "a folder for each replica" if now.by_replica else "no folder for each replica"
+            error = ValueError(f"{self.path} has {form} now, and files of {alone[0]!r} were read before")
+            error.add_note("Put the files back as they were, or begin a new checkpoint.")
+            raise error
+        return there
 
     def _reached(self, start: Offset, limit: ReadLimit | None, *, everything: bool) -> dict[str, Any]:
         files, size, rows = self.files, self.bytes, self.rows
@@ -228,7 +265,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             case ReadMaxRows(number):
                 rows = number
         reached = {name: dict(place) for name, place in start.items()}
-        there = listed(self.path)
+        there = self._there(start)
         new = {name: self._after(start.get(name), name, there[name]) for name in there}
         taken = [0, 0, 0]
         for turn in zip_longest(*([(name, file) for file in files_] for name, files_ in new.items())):
@@ -246,7 +283,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 taken = [now + cost for now, cost in zip(taken, costs, strict=True)]
                 place = reached.setdefault(name, {"last": "", "files": 0})
                 place["last"], place["files"] = file.name, place["files"] + 1
-                place["newest"] = max(place.get("newest", 0), _changed(file))
+                place["newest"] = max(place.get("newest", 0), last_changed(file))
         return reached
 
     def _after(self, place: Mapping[str, Any] | None, replica: str, files: Mapping[str, Path]) -> list[Path]:
@@ -258,7 +295,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if place is None:
             return [files[name] for name in names]
         behind = [name for name in names if name <= place["last"]]
-        late = [name for name in behind if _changed(files[name]) > place.get("newest", _NEVER)]
+        late = [name for name in behind if last_changed(files[name]) > place.get("newest", _NEVER)]
         if late or len(behind) > place["files"]:
             which = late or behind[-5:]
             error = ValueError(
@@ -275,7 +312,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._partitions(start, end)
 
     def _partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        there = listed(self.path)
+        there = self._there(start)
         new: list[list[FileStretch]] = []
         count = max((end[name]["files"] - start.get(name, {"files": 0})["files"] for name in end), default=0)
         pieces = -(-self.tasks // max(count, 1))
@@ -289,32 +326,43 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 )
                 error.add_note("Files are kept until the micro-batch that reads them is complete.")
                 raise error
-            new.append(
-                [
-                    stretch
-                    for n, name in enumerate(names)
-                    for stretch in stretches(replica, str(there[replica][name]), before["files"] + n, pieces)
-                ]
-            )
+            whole = [
+                FileStretch(
+                    replica,
+                    str(file),
+                    before["files"] + n,
+                    in_folder=file.parent != self.path,
+                    changed=_unchanged(file, place.get("newest", _NEVER)),
+                )
+                for n, file in enumerate(there[replica][name] for name in names)
+            ]
+            new.append([stretch for file in whole for stretch in stretches(file, pieces)])
         groups = [[one for one in turn if one is not None] for turn in zip_longest(*new)]
-        return [FilesPartition(groups[n :: self.tasks]) for n in range(min(self.tasks, len(groups)))]
+        return [FilesPartition(groups[n :: self.tasks]) for n in range(max(1, min(self.tasks, len(groups))))]
 
     def read(self, partition: FilesPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """What a task reads, as rows of parcels."""
         columns, packing = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.columns))), self.packing
         with told_to_driver():
-            for group in partition.groups:
-                rows, size = packing.rows * packing.shards, BYTES * packing.shards
-                heard = reads(group, columns, packing.layout, rows, size)
+            rows, size = packing.rows * packing.shards, BYTES * packing.shards
+            for group in partition.groups or [[]]:
+                heard = reads(group, columns, packing.layout, rows, size) if group else []
                 yield from parcel_rows(heard, packing, self.ids)
 
 
 _NEVER = 1 << 62
 
 
-def _changed(file: Path) -> int:
-    """When a file changed last, in microseconds."""
-    return file.stat().st_mtime_ns // 1000
+def _unchanged(file: Path, newest: int) -> int:
+    """When a file changed last; raises where that is later than it was chosen to be read."""
+    changed = last_changed(file)
+    if changed > newest:
+        error = OSError(f"{file} was written to after it was chosen to be read")
+        error.add_note(
+            "Put it back as it was, with its time (cp -p). Files appear whole, and stay as they are."
+        )
+        raise error
+    return changed
 
 
 def _limit(options: Mapping[str, str], name: str) -> int | None:

@@ -16,13 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from anabranch.connectors.local_path import local_path
+from anabranch.connectors.origin import FilePlaces, check_apart, folder_of, is_numbered
+from anabranch.connectors.room import room_in
+from anabranch.connectors.seal import seal
+from anabranch.connectors.soundness import went_back
 from anabranch.connectors.starting import check_trigger, started
-from anabranch.engines.spark.checkpoint import completed, known_query, query_id
+from anabranch.engines.spark.checkpoint import begun, completed, known_query, query_id
 from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.layout import text_of
 from anabranch.engines.spark.unpacking import REFUSED
@@ -59,11 +64,11 @@ def write_folder(
     check_trigger(available_now=available_now, trigger=trigger)
     place, base = local_path(path), local_path(checkpoint)
     aside = local_path(quarantine) if quarantine is not None else place / QUARANTINE
+    source = folder_of(rows)
+    check_apart(source, place, base, aside)
     known = known_query(base)
     query = query_id(base)
     _check_folder(place, query, goes_on=known is not None and completed(base) >= 0)
-    for left in (place / PART).glob(f"{query}-*"):
-        left.unlink()
     rows.sparkSession.dataSource.register(FolderSink)
     writer = (
         rows.writeStream.format(NAME)
@@ -71,8 +76,27 @@ def write_folder(
         .option("quarantine", str(aside))
         .option("format", format)
         .option("query", query)
+        .option("sealed", str(base))
     )
-    return started(writer, base, available_now=available_now, trigger=trigger, name=name)
+    if source is not None and is_numbered(rows):
+        writer = writer.option("source", str(source))
+
+    def first() -> None:
+        _check_numbers(place, query, base)
+        for left in (place / PART).glob(f"{query}-*"):
+            left.unlink()
+
+    return started(writer, base, available_now=available_now, trigger=trigger, name=name, first=first)
+
+
+def _check_numbers(place: Path, query: str, checkpoint: Path) -> None:
+    """Raise where the folder has micro-batches that the checkpoint does not know."""
+    numbers = [int(file.name.split("-")[1]) for file in place.glob(f"{query}-*-*.*")]
+    last = begun(checkpoint)
+    if max(numbers, default=-1) > last:
+        error = went_back(checkpoint, last, f"{place} has files of micro-batch {max(numbers)}")
+        error.add_note(f"Or go on from {last}: move the files of later micro-batches out of the folder.")
+        raise error
 
 
 def _check_folder(place: Path, query: str, *, goes_on: bool) -> None:
@@ -122,7 +146,8 @@ class FolderWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, options: dict[str, str]) -> None:
         self.path, self.quarantine = Path(options["path"]), Path(options["quarantine"])
-        self.format, self.query = options["format"], options["query"]
+        self.format, self.query, self.sealed = options["format"], options["query"], options["sealed"]
+        self.source = options.get("source")
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Write the rows of one task."""
@@ -130,7 +155,7 @@ class FolderWriter(DataSourceStreamArrowWriter):
 
         context = TaskContext.get()
         task = context.partitionId() if context else 0
-        with told_to_driver():
+        with told_to_driver(), room_in(self.path):
             parts = _Parts(self.path / PART / f"{self.query}-{uuid.uuid4().hex}", self.format)
             for batch in iterator:
                 parts.add(batch)
@@ -138,14 +163,22 @@ class FolderWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Give the files of a micro-batch their names, the stable last, in place of an earlier attempt's."""
+        with told_to_driver(), room_in(self.path):
+            self._commit(messages, batchId)
+
+    def _commit(self, messages: list[WriterCommitMessage | None], batch: int) -> None:
         written = sorted((m for m in messages if isinstance(m, Written)), key=lambda one: one.task)
-        prefix = f"{self.query}-{batchId:09}-"
+        prefix = f"{self.query}-{batch:09}-"
         elements = [file for one in written for file in one.elements]
         refused = [file for one in written for file in one.refused]
         stables = [file for one in written for file in one.stables]
         assert len(stables) <= 1, "one shard says the stable"
         if refused:
             self.quarantine.mkdir(parents=True, exist_ok=True)
+        if refused and self.source is not None:
+            places = FilePlaces(Path(self.source), Path(self.sealed), batch)
+            for file in refused:
+                _place(Path(file), places)
         _named(elements, self.path, prefix, self.format)
         _named(refused, self.quarantine, prefix, "jsonl")
         stable = self.path / f"{prefix}stable.{self.format}"
@@ -153,6 +186,7 @@ class FolderWriter(DataSourceStreamArrowWriter):
             os.replace(file, stable)
         if not stables:
             stable.unlink(missing_ok=True)
+        seal(Path(self.sealed), batch)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Remove what the tasks of a micro-batch wrote."""
@@ -160,6 +194,14 @@ class FolderWriter(DataSourceStreamArrowWriter):
             if isinstance(one, Written):
                 for file in (*one.elements, *one.stables, *one.refused):
                     Path(file).unlink(missing_ok=True)
+
+
+def _place(file: Path, places: FilePlaces) -> None:
+    """Write refused rows anew with the files and lines they stand for."""
+    part = file.with_suffix(".placed")
+    with file.open("rb") as rows, part.open("w", encoding="utf-8") as out:
+        out.writelines(f"{text_of(places.placed(msgspec.json.decode(row)))}\n" for row in rows)
+    part.replace(file)
 
 
 def _named(files: list[str], place: Path, prefix: str, ending: str) -> None:

@@ -7,6 +7,7 @@ writers spell them.
 """
 
 import base64
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
@@ -57,7 +58,8 @@ def _plain_rows(texts: Sequence[bytes], columns: pa.Schema) -> JsonRows:
             if row.num_rows != 1:
                 raise ValueError(f"a row is one object, this is {row.num_rows}")
         except ValueError as reason:
-            refused.append((n, str(reason)))
+            # What Arrow calls row 0 is this text alone.
+            refused.append((n, re.sub(r" in row \d+$", "", str(reason))))
             continue
         rows.append(row)
         origin.append(n)

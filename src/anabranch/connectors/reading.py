@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch.connectors.formats import STANDARD, Format, checked_format
+from anabranch.connectors.written_folder import element_of_row, format_of_written, in_ticks, written_files
 from anabranch.model import json_lines, notation
 from anabranch.model.arrow import batches as arrow_batches
 from anabranch.model.batch import Batch
@@ -38,7 +39,7 @@ class UnreadableError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file or standard input, and what it is written in."""
+    """A file, a folder that a sink wrote, or standard input, and what it is written in."""
 
     path: str
     format: Format
@@ -46,7 +47,9 @@ class Source:
 
     @classmethod
     def named(cls, path: str, format: str | None = None, dialect: str | None = None) -> "Source":  # noqa: A002
-        """A source whose format is given or told by its name."""
+        """A source whose format is given or told by its name, or by the files of the folder that it is."""
+        if path != STANDARD and Path(path).is_dir():
+            return cls(path, format_of_written(path, format, dialect))
         return cls(path, checked_format(path, format, dialect), dialect)
 
     def batches(
@@ -54,6 +57,9 @@ class Source:
     ) -> Iterator[Batch]:
         """The stream; ``progress`` is told from time to time how much has been read, from 0 to 1."""
         try:
+            if self.path != STANDARD and Path(self.path).is_dir():
+                yield from self._from_folder(policy or Raise(), progress)
+                return
             match self.format:
                 case Format.PARQUET:
                     yield from _ahead(_parquet(self.path, progress))
@@ -66,6 +72,20 @@ class Source:
         except SchemaError as error:
             error.add_note(f"In {self.path}.")
             raise
+
+    def _from_folder(self, policy: Policy, progress: Callable[[float], object] | None) -> Iterator[Batch]:
+        """What a sink wrote, file by file: micro-batch by micro-batch, each with its stable last."""
+        files = written_files(self.path)
+        for number, file in enumerate(files, 1):
+            try:
+                if self.format is Format.PARQUET:
+                    yield from arrow_batches(in_ticks(pq.read_table(file)))
+                else:
+                    yield from _in_batches(_parsed(str(file), element_of_row, policy, None))
+            except pa.ArrowException as reason:
+                raise UnreadableError(f"{file} cannot be read as {self.format.value}: {reason}") from None
+            if progress:
+                progress(number / len(files))
 
     def _from_lines(self, policy: Policy, progress: Callable[[float], object] | None) -> Iterator[Batch]:
         if self.dialect is not None:

@@ -1,14 +1,17 @@
 """Plain rows in files: Parquet, Arrow and JSON lines, in stretches that can be read by themselves."""
 
+import codecs
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
+from numpy.typing import NDArray
 
 from anabranch.connectors.json_rows import json_rows
 from anabranch.engines.spark.layout import Layout, Place, Read
@@ -26,6 +29,8 @@ ENDINGS = {
     ".ndjson": "jsonl",
     ".json": "jsonl",
 }
+REPLICA = "replica"
+"""The column that holds the name of the folder of each row."""
 FILE_ROWS = 1 << 40
 """More rows than a file has: the sequence of a row is its file's number and its own."""
 LINES = 16_384
@@ -39,8 +44,12 @@ class FileStretch:
     path: str
     number: int
     """Of the file among those of its replica."""
+    in_folder: bool = True
+    """It is in the folder of its replica; else its rows say whose they are."""
     first: int = 0
     groups: tuple[int, int] | None = None
+    changed: int | None = None
+    """When the file had changed last as it was chosen, in microseconds."""
 
 
 @contextmanager
@@ -54,9 +63,20 @@ def _named(path: str) -> Iterator[None]:
         raise error from None
 
 
+def last_changed(path: str | Path) -> int:
+    """When a file changed last, in microseconds."""
+    return Path(path).stat().st_mtime_ns // 1000
+
+
+def _check_unchanged(stretch: FileStretch) -> None:
+    """Raise where a file is not the one that was chosen: what was read of it may be of both."""
+    if stretch.changed is not None and last_changed(stretch.path) != stretch.changed:
+        raise OSError("it was written to after it was chosen to be read")
+
+
 def format_of(name: str) -> str:
     """Which format the ending of a name tells."""
-    return ENDINGS[Path(name).suffix]
+    return ENDINGS[Path(name).suffix.lower()]
 
 
 def file_schema(path: str) -> pa.Schema:
@@ -86,21 +106,21 @@ def _rows_of_file(path: str) -> int:
                 return sum(1 for _ in file)
 
 
-def stretches(replica: str, path: str, number: int, pieces: int) -> Iterator[FileStretch]:
-    """A file in at most so many pieces of about the same size."""
-    if pieces <= 1 or format_of(path) != "parquet":
-        yield FileStretch(replica, path, number)
+def stretches(file: FileStretch, pieces: int) -> Iterator[FileStretch]:
+    """A whole file in at most so many pieces of about the same size."""
+    if pieces <= 1 or format_of(file.path) != "parquet":
+        yield file
         return
-    with _named(path):
-        metadata = pa.parquet.read_metadata(path)
+    with _named(file.path):
+        metadata = pa.parquet.read_metadata(file.path)
     groups = metadata.num_row_groups
     bounds = sorted({groups * n // pieces for n in range(pieces + 1)})
     first = 0
     for begin, end in pairwise(bounds):
-        yield FileStretch(replica, path, number, first, (begin, end))
+        yield replace(file, first=first, groups=(begin, end))
         first += sum(metadata.row_group(n).num_rows for n in range(begin, end))
     if groups == 0:
-        yield FileStretch(replica, path, number)
+        yield file
 
 
 def reads(
@@ -128,19 +148,27 @@ def _row_bytes(stretch: FileStretch) -> int:
 
 
 def _reads(stretch: FileStretch, columns: pa.Schema, layout: Layout, rows: int) -> Iterator[Read]:
-    row = stretch.first
+    row, before = stretch.first, stretch.number * FILE_ROWS
     for batch, lines, refused in _named_batches(stretch, columns, rows):
-        place = _FilePlace(stretch.path, row + 1, stretch.number * FILE_ROWS + row, lines=lines)
-        read = layout.read(batch, place)
-        read.refused.extend(refused)
+        read = layout.read(batch, _FilePlace(stretch.path, row + 1, before + row, lines=lines))
+        unknown = not stretch.in_folder and layout.replica is not None
+        read.refused.extend(replace(one, replica="") if unknown else one for one in refused)
         yield read
-        row += batch.num_rows + len(refused)
+        row += batch.num_rows
 
 
 @dataclass(frozen=True, slots=True)
 class _FilePlace(Place):
+    """Rows of a file, whose place in the order of their replica is their row or line of it."""
+
     lines: list[int] | None = None
     """The line of each row, where that is not the first and those after it."""
+
+    def sequences(self, count: int) -> NDArray[np.int64]:
+        """The number of each row in the order of its replica."""
+        if self.lines is None:
+            return np.arange(self.sequence, self.sequence + count)
+        return np.array(self.lines, np.int64) + (self.sequence - self.first)
 
     def of(self, row: int) -> str:
         """The place of one row."""
@@ -152,7 +180,9 @@ Part = tuple[pa.RecordBatch, list[int] | None, list[Refusal]]
 
 def _named_batches(stretch: FileStretch, columns: pa.Schema, rows: int) -> Iterator[Part]:
     with _named(stretch.path):
+        _check_unchanged(stretch)
         yield from _batches(stretch, columns, rows)
+        _check_unchanged(stretch)
 
 
 def _batches(stretch: FileStretch, columns: pa.Schema, rows: int) -> Iterator[Part]:
@@ -160,7 +190,8 @@ def _batches(stretch: FileStretch, columns: pa.Schema, rows: int) -> Iterator[Pa
         case "parquet":
             with pa.parquet.ParquetFile(stretch.path) as file:
                 begin, end = stretch.groups or (0, file.num_row_groups)
-                names = [name for name in columns.names if name in file.schema_arrow.names]
+                own = [field.name for field in columns if field.metadata != _BY_FOLDER]
+                names = [name for name in own if name in file.schema_arrow.names]
                 parts = file.iter_batches(rows, row_groups=list(range(begin, end)), columns=names)
                 for batch in parts if begin < end else ():
                     yield _as_told(batch, columns, stretch), None, []
@@ -190,10 +221,12 @@ def _arrow_batches(source: Any) -> Iterator[pa.RecordBatch]:
 
 
 def _json_batches(stretch: FileStretch, columns: pa.Schema) -> Iterator[Part]:
-    own = pa.schema([field for field in columns if not _is_folder(field.name, stretch, columns)])
+    own = pa.schema([field for field in columns if field.metadata != _BY_FOLDER])
     line = stretch.first
     with Path(stretch.path).open("rb") as file:
         while lines := file.readlines(LINES * 128):
+            if line == 0:
+                lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
             numbers = [line + n for n, text in enumerate(lines, 1) if text.strip()]
             texts = lines if len(numbers) == len(lines) else [lines[n - line - 1] for n in numbers]
             found = json_rows([text.rstrip(b"\r\n") for text in texts], own)
@@ -213,19 +246,28 @@ def _json_batches(stretch: FileStretch, columns: pa.Schema) -> Iterator[Part]:
             line += len(lines)
 
 
-def _is_folder(name: str, stretch: FileStretch, columns: pa.Schema) -> bool:
-    return name == "replica" and name == columns.names[-1] and bool(stretch.replica)
+_BY_FOLDER = {b"anabranch": b"folder"}
+
+
+def by_folder(columns: pa.Schema, *, added: bool) -> pa.Schema:
+    """The columns; the last, if it was added, holds the names of folders, whatever is in the files."""
+    if not added:
+        return columns
+    return columns.set(len(columns) - 1, columns.field(len(columns) - 1).with_metadata(_BY_FOLDER))
 
 
 def _as_told(batch: pa.RecordBatch, columns: pa.Schema, stretch: FileStretch) -> pa.RecordBatch:
     """Rows in the columns and types of the schema, with the name of their folder."""
     found = []
     for field in columns:
-        if field.name in batch.schema.names:
+        folder = field.name == REPLICA and stretch.in_folder
+        if field.name in batch.schema.names and field.metadata != _BY_FOLDER:
             column = batch.column(field.name)
             if column.type != field.type:
                 column = _cast(column, field, stretch)
-        elif _is_folder(field.name, stretch, columns):
+            if folder and column.null_count:
+                column = column.fill_null(stretch.replica)
+        elif folder:
             codes = pa.repeat(pa.scalar(0, pa.int32()), batch.num_rows)
             column = pa.DictionaryArray.from_arrays(codes, [stretch.replica])
         else:

@@ -1,7 +1,15 @@
-"""How every sink starts its query: from which checkpoint, under which name, and how often."""
+"""How every sink starts its query: from which checkpoint, under which name, and how often.
 
+A checkpoint is held by one query at a time, and looked at before Spark goes on from it.
+"""
+
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from anabranch.connectors.holding import held
+from anabranch.connectors.soundness import check_sound
+from anabranch.engines.spark.failure import failure
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -21,13 +29,51 @@ def started(
     available_now: bool,
     trigger: str | None,
     name: str | None,
+    first: Callable[[], None] = lambda: None,
 ) -> "StreamingQuery":
-    """The query of a writer, which reads what is there, or goes on every so often or at once."""
+    """The query of a writer, which reads what is there, or goes on every so often or at once.
+
+    ``first`` is what the sink has to see to before, when no other query can be at it any more.
+    """
     writer = writer.option("checkpointLocation", str(checkpoint))
     if name is not None:
         writer = writer.queryName(name)
     if available_now:
         writer = writer.trigger(availableNow=True)
     elif trigger is not None:
-        writer = writer.trigger(processingTime=trigger)
-    return writer.start()
+        writer = every(writer, trigger)
+    hold = held(checkpoint)
+    try:
+        check_sound(checkpoint)
+        first()
+        query = _begun(writer)
+    except BaseException:
+        hold.release()
+        raise
+    if type(writer).__module__.startswith("pyspark.sql.connect"):
+        hold.release()  # the server runs the query, whatever becomes of this process
+    else:
+        hold.until_the_end_of(query)
+    return query
+
+
+def _begun(writer: "DataStreamWriter") -> "StreamingQuery":
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    try:
+        return writer.start()
+    except (PySparkException, Py4JJavaError) as error:
+        raise failure(error) from None
+
+
+def every(writer: "DataStreamWriter", trigger: str) -> "DataStreamWriter":
+    """A writer with a micro-batch every so often, in words that Spark knows."""
+    from pyspark.errors import PySparkException
+
+    try:
+        return writer.trigger(processingTime=trigger)
+    except PySparkException as reason:
+        error = ValueError(f"a trigger is a length of time, and {trigger!r} is none that Spark knows")
+        error.add_note(f"Write it as '10 seconds' or '1 minute'. Spark says: {str(reason).splitlines()[0]}")
+        raise error from None

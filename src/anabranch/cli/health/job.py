@@ -42,13 +42,17 @@ def source(asked: Asked) -> Iterator[Finding]:
 
 
 def _folder(place: Path, source: SourceTable) -> Finding:
-    from anabranch.connectors.folder import listed
+    from anabranch.connectors.folder_listing import listing
     from anabranch.connectors.row_files import file_schema, format_of
 
     if not place.is_dir():
         way_out = "Give the folder that holds the files, or a sub-folder for each replica, in [source] path."
         return trouble("source", f"{place} is not a folder that is there", way_out)
-    there = listed(place)
+    try:
+        found = listing(place)
+    except ValueError as error:
+        return failed("source", error)
+    there = found.files
     files = [file for some in there.values() for file in some.values()]
     typed = [file for file in files if format_of(file.name) != "jsonl"]
     if source.schema is None and not typed:
@@ -67,6 +71,9 @@ def _folder(place: Path, source: SourceTable) -> Finding:
         except Exception as reason:
             words = str(reason).split("\n")[0]
             return trouble("source", f"{file} cannot be read: {words}", "Mend the file, or move it away.")
+    if found.empty and source.by_replica is None:
+        way_out = "Write by_replica = true in [source] if each replica will have a folder, false if none."
+        return trouble("source", f"{place} is empty, and nothing says whose its files will be", way_out)
     if not files:
         return note("source", f"{place} has no files yet; a query waits for them")
     counts = ", ".join(f"{name} {len(some)}" if name else str(len(some)) for name, some in there.items())

@@ -24,10 +24,10 @@ def brokers(asked: Asked) -> Iterator[Finding]:
 
 def topics(asked: Asked) -> Iterator[Finding]:
     """Each topic of the job, asked for with the settings that the job has for it."""
-    from anabranch.cli.job_ends import SourceTable
-
     if asked.job is None:
         return
+    from anabranch.cli.job_ends import SourceTable
+
     source, sink = asked.job.source, asked.job.sink.kafka
     if isinstance(source, SourceTable) and source.kafka is not None:
         for topic in source.kafka.asked():

@@ -21,6 +21,13 @@ def of_job(asked: Asked) -> Iterator[Finding]:
     place = asked.job.place(asked.job.sink.table.path)
     if not place.exists() or not any(place.iterdir()):
         yield ok("sink", f"table {place} is made by the first run")
+    elif asked.job.sink.table.format == "parquet":
+        if (place / "latest").exists():
+            yield ok("sink", f"table {place} is there")
+        else:
+            yield trouble(
+                "sink", f"{place} has no table of Parquet files", "Give the table a folder of its own."
+            )
     else:
         yield replace(_table(str(place)), what="sink")
 

@@ -28,6 +28,9 @@ from pyspark.sql.types import StructType
 
 from anabranch.connectors.kafka.cluster import SECONDS, BrokerError, Cluster, Topic, check_packages
 from anabranch.connectors.kafka.envelopes import envelopes
+from anabranch.connectors.origin import check_apart, folder_of
+from anabranch.connectors.seal import seal
+from anabranch.connectors.soundness import went_back
 from anabranch.connectors.starting import check_trigger, started
 from anabranch.engines.spark.checkpoint import query_id
 from anabranch.engines.spark.failure import told_to_driver
@@ -100,9 +103,11 @@ def write_kafka(
             error = ValueError(f"the key is column {column!r}, and there is none")
             error.add_note(f"The columns are {', '.join(map(repr, known))}.")
             raise error
+    place = Path(checkpoint).absolute()
+    aside = Path(quarantine).absolute() if quarantine is not None else place / "quarantine"
+    check_apart(folder_of(rows), None, place, aside)
     whole = Topic(given.name, where, {**(config or {}), **given.config})
     Cluster(whole).partitions()
-    place = Path(checkpoint).absolute()
     told = Sending(
         whole.name,
         where,
@@ -111,7 +116,8 @@ def write_kafka(
         format,
         exactly_once,
         query_id(place),
-        str(Path(quarantine).absolute() if quarantine is not None else place / "quarantine"),
+        str(aside),
+        str(place),
     )
     rows.sparkSession.dataSource.register(KafkaSink)
     writer = rows.writeStream.format(NAME).option("secret", msgspec.json.encode(told).decode())
@@ -129,6 +135,7 @@ class Sending(msgspec.Struct, frozen=True):
     exactly_once: bool
     query: str
     quarantine: str
+    checkpoint: str
 
 
 class KafkaSink(DataSource):
@@ -194,12 +201,13 @@ class KafkaWriter(DataSourceStreamArrowWriter):
         """Send the stable of a micro-batch to every partition."""
         stables = [value for one in messages if isinstance(one, Sent) for value in one.stables]
         assert len(stables) <= 1, "one shard says the stable"
-        if not stables:
-            return
         sending = self.sending
-        with told_to_driver(), _sender(sending, "stable", batchId) as send:
-            for partition in Cluster(_topic(sending)).partitions():
-                send(stables[0], None, partition)
+        with told_to_driver():
+            if stables:
+                with _sender(sending, "stable", batchId) as send:
+                    for partition in Cluster(_topic(sending)).partitions():
+                        send(stables[0], None, partition)
+            seal(Path(sending.checkpoint), batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """What was sent stays; it is sent again, or was in a transaction that is not complete."""
@@ -290,7 +298,11 @@ def _sender(sending: Sending, part: str, batch: int) -> Iterator[Send]:
     try:
         if sending.exactly_once:
             producer.init_transactions(SECONDS)
-            if _committed(sending, part) > batch:
+            done = _committed(sending, part)
+            if done > batch + 1:
+                proof = f"topic {topic.name!r} has records of micro-batch {done - 1}"
+                raise went_back(Path(sending.checkpoint), batch, proof)
+            if done > batch:
                 yield lambda *_: None
                 return
             producer.begin_transaction()

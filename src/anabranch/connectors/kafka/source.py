@@ -12,7 +12,7 @@ import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise, zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
@@ -30,7 +30,10 @@ from anabranch.connectors.kafka.formats import Arrow, Avro, Format, Json
 from anabranch.connectors.kafka.reading import Reader, Records, RecordStretch
 from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.packing import BYTES, Packing
-from anabranch.engines.spark.stages import PARCEL_COLUMNS, parcel_rows
+from anabranch.engines.spark.stages import parcel_columns, parcel_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 NAME = "anabranch-kafka"
 
@@ -81,9 +84,9 @@ class KafkaSource(DataSource):
         """What the format is called."""
         return NAME
 
-    def schema(self) -> str:
+    def schema(self) -> "StructType":
         """Rows of parcels."""
-        return PARCEL_COLUMNS
+        return parcel_columns()
 
     def streamReader(self, schema: Any) -> "KafkaReader":  # noqa: N802
         """A reader of the topics."""
@@ -167,7 +170,9 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ]
             groups += [[one for one in turn if one is not None] for turn in zip_longest(*stretches)]
         groups = [group for group in groups if group]
-        return [RecordsPartition(groups[n :: self.tasks]) for n in range(min(self.tasks, len(groups)))]
+        return [
+            RecordsPartition(groups[n :: self.tasks]) for n in range(max(1, min(self.tasks, len(groups))))
+        ]
 
     def read(self, partition: RecordsPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """What a task reads, as rows of parcels."""
@@ -182,8 +187,9 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 several=feeds.format == "arrow",
             )
             rows, size = packing.rows * packing.shards, BYTES * packing.shards
-            for group in partition.groups:
-                yield from parcel_rows(reader.reads(group, rows, size), packing, self.ids)
+            for group in partition.groups or [[]]:
+                heard = reader.reads(group, rows, size) if group else []
+                yield from parcel_rows(heard, packing, self.ids)
 
     def _begins(self, cluster: Cluster, partitions: list[int]) -> Positions:
         match self.feeds.start:

@@ -4,7 +4,7 @@ import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,7 +13,7 @@ from anabranch.connectors.kafka.debezium import Debezium
 from anabranch.connectors.kafka.formats import Arrow, Avro, Format, Json
 from anabranch.connectors.kafka.reading import Records
 from anabranch.connectors.kafka.source import NAME, Feeds, KafkaSource
-from anabranch.engines.spark.layout import ALONE
+from anabranch.engines.spark.layout import ALONE, Layout
 from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.session import tasks_of
 from anabranch.engines.spark.span import span
@@ -39,9 +39,12 @@ class Kafka:
         names = ", ".join(name for name, _, _ in self.feeds.topics.values())
         return f"Kafka({names})"
 
+    def told(self, layout: Layout) -> Mapping[str, Any]:
+        """Nothing: a sink need not know which topics were read."""
+        return {}
+
     def parcels(self, packing: Packing, ids: tuple[int, ...]) -> "DataFrame":
         """The records of the topics as parcels."""
-        self.sparkSession.dataSource.register(KafkaSource)
         return (
             self.sparkSession.readStream.format(NAME)
             # Spark keeps options whose names say that they are secret out of plans and logs.
@@ -114,6 +117,7 @@ def kafka(
         rows_per_trigger,
         _seconds(patience),
     )
+    spark.dataSource.register(KafkaSource)
     return Kafka(spark, _with_extra(struct, extra), feeds)
 
 

@@ -25,11 +25,13 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_d
 from deltalake.exceptions import CommitFailedError, DeltaProtocolError, TableNotFoundError
 
 from anabranch.connectors.tables.micro_batch import MicroBatch
-from anabranch.connectors.tables.table_error import TableError, check_empty, not_ours
+from anabranch.connectors.tables.table_error import TableError, check_empty, not_ours, other_columns
 from anabranch.connectors.tables.views import FROM, Change, Changes, View, Wanted, check_names
 from anabranch.connectors.writing import whole
 
 TRIES = 5
+_LOOK_BACK = 100
+"""Commits that are looked at when a query starts: those of others since it stopped."""
 CHANGE = "_change"
 _QUERY, _KIND, _SETTINGS = "anabranch.query", "anabranch.kind", "anabranch.settings"
 _ALL_COLUMNS = {"delta.dataSkippingNumIndexedCols": "-1"}
@@ -48,6 +50,8 @@ class DeltaTarget:
     """A file of the checkpoint that says which table the query made."""
     compact_every: int | None = 100
     keep: timedelta = timedelta(days=7)
+    looked: int = -1
+    """The version up to which nobody was found to have set the table back."""
 
     def prepare(self) -> None:
         """Make the table if it is not there, and check that it is the one that this query keeps."""
@@ -65,11 +69,17 @@ class DeltaTarget:
         with whole(str(self.mark)) as file:
             file.write(str(self._opened().metadata().id).encode())
 
+    def written(self) -> int:
+        """The last micro-batch that changed the table; -1 for none."""
+        found = self._opened().transaction_version(self.query)
+        return -1 if found is None else int(found)
+
     def write(self, batch: int, rows: MicroBatch) -> None:
         """Let a micro-batch change the table, unless it has; a commit that is raced is tried again."""
         refused: CommitFailedError | None = None
         for _ in range(TRIES):
             table = self._opened()
+            self._check_not_restored(table)
             written = table.transaction_version(self.query)
             if written is not None and written >= batch:
                 return
@@ -87,6 +97,28 @@ class DeltaTarget:
         )
         error.add_note("Others write to the table at the same time. Stop them, then start the query again.")
         raise error
+
+    def _check_not_restored(self, table: DeltaTable) -> None:
+        """Raise where someone has set the table back to before rows that this query wrote."""
+        now = table.version()
+        fresh = min(now - self.looked, _LOOK_BACK)
+        if fresh <= 0:
+            return
+        back = next((one for one in table.history(fresh) if one["operation"] == "RESTORE"), None)
+        if back is not None:
+            to, at = _restored_to(back), back["version"]
+            since = (one for one in table.history(now - to) if one["version"] < at)
+            lost = any(one["operation"] in ("WRITE", "MERGE") for one in since)
+            if lost:
+                error = TableError(
+                    f"the table {self.path} was restored to version {to}, and had more rows since"
+                )
+                error.add_note(
+                    f"Restore it to version {at - 1}, and the query goes on; or begin with a new table and a "
+                    "new checkpoint."
+                )
+                raise error
+        self.looked = now
 
     def tend(self, batch: int) -> None:
         """Put small files together and remove old ones, where it is time for it."""
@@ -136,8 +168,16 @@ class DeltaTarget:
         for name, now in ((_KIND, self.view.kind), (_SETTINGS, self.settings)):
             if properties[name] != now:
                 raise not_ours(f"the table {self.path} was made as {properties[name]}, and this is {now}")
-        _check_same(table.schema(), delta_schema(self.view.schema), self.path)
+        there, ours = table.schema(), delta_schema(self.view.schema)
+        if there != ours:
+            raise other_columns(pa.schema(there.to_arrow()), pa.schema(ours.to_arrow()), self.path)
         return table
+
+
+def _restored_to(commit: dict[str, Any]) -> int:
+    """Which version a commit has set a table back to; 0 where only a time is known."""
+    told = commit.get("operationParameters", {}).get("version")
+    return int(told) if str(told).isdecimal() else 0
 
 
 def delta_schema(schema: pa.Schema) -> Schema:
@@ -168,18 +208,6 @@ def _unknown(kind: pa.DataType) -> str | None:
     except Exception:
         return f"{kind}"
     return None
-
-
-def _check_same(there: Schema, ours: Schema, path: Path) -> None:
-    if there == ours:
-        return
-    theirs, mine = ({f.name: f.type for f in pa.schema(one.to_arrow())} for one in (there, ours))
-    odd = sorted(name for name in {*mine, *theirs} if mine.get(name) != theirs.get(name))
-    what = f"column {odd[0]!r}" if odd else "the order of the columns"
-    was, now = (one.get(odd[0], "not there") if odd else tuple(one) for one in (theirs, mine))
-    error = TableError(f"{what} of the table {path} is {was}, and in this query {now}")
-    error.add_note("Undo the change of the one or the other, or begin with a new table and a new checkpoint.")
-    raise error
 
 
 def _unreadable(path: Path, reason: Exception) -> TableError:

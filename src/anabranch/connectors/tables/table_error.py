@@ -1,8 +1,12 @@
 """What goes wrong with a table that a query keeps."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from anabranch.engines.spark.failure import known
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @known
@@ -17,6 +21,17 @@ def not_ours(what: str) -> TableError:
         "A table is kept by the query that made it and goes with its checkpoint. Restore what belongs "
         "together, or begin again with a new table and a new checkpoint."
     )
+    return error
+
+
+def other_columns(there: "pa.Schema", ours: "pa.Schema", path: Path) -> TableError:
+    """A table has not the columns that a query gives it."""
+    theirs, mine = ({field.name: field.type for field in one} for one in (there, ours))
+    odd = sorted(name for name in {*mine, *theirs} if mine.get(name) != theirs.get(name))
+    what = f"column {odd[0]!r}" if odd else "the order of the columns"
+    was, now = (one.get(odd[0], "not there") if odd else tuple(one) for one in (theirs, mine))
+    error = TableError(f"{what} of the table {path} is {was}, and in this query {now}")
+    error.add_note("Undo the change of the one or the other, or begin with a new table and a new checkpoint.")
     return error
 
 

@@ -1,6 +1,6 @@
-"""Element rows into a table: those of a micro-batch come to the driver as Arrow, and are one commit there.
+"""Element rows into a table: those of a micro-batch come to the driver as Arrow, and are one version there.
 
-    lake/readings/_delta_log/…  part-….parquet         the table
+    lake/readings/…                                    the table (see `delta` and `parquet`)
     lake/readings/_quarantine/5c1f9a-000000012.jsonl   refused rows
 
 Refused rows are set aside first, under names that a micro-batch which runs again replaces; then the table is
@@ -12,16 +12,19 @@ table makes of it is computed by one process.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
 from anabranch.connectors.folder_sink import QUARANTINE
+from anabranch.connectors.origin import check_apart, folder_of
+from anabranch.connectors.seal import seal
+from anabranch.connectors.soundness import went_back
 from anabranch.connectors.starting import check_trigger, started
 from anabranch.connectors.tables.current import Current
 from anabranch.connectors.tables.history import History
@@ -40,10 +43,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from anabranch.connectors.tables.delta import DeltaTarget
-
-KINDS = ("elements", "current", "history")
+KINDS, FORMATS = ("elements", "current", "history"), ("delta", "parquet")
 _MARK = "anabranch-table"
+_KEPT = {"delta": timedelta(days=7), "parquet": timedelta(hours=1)}
 
 
 def write_table(
@@ -52,6 +54,7 @@ def write_table(
     *,
     kind: str,
     checkpoint: str | Path,
+    format: str = "delta",  # noqa: A002
     key: str | Iterable[str] = (),
     open_only: bool = False,
     final: bool = False,
@@ -60,9 +63,9 @@ def write_table(
     trigger: str | None = None,
     name: str | None = None,
     compact_every: int | None = 100,
-    keep: str | timedelta = "7 days",
+    keep: str | timedelta | None = None,
 ) -> "StreamingQuery":
-    """Start a query that keeps a Delta table at what `merge` gives, each micro-batch as one commit, once.
+    """Start a query that keeps a table at what `merge` gives, each micro-batch as one version, once.
 
     ``kind`` says what a row is: an element as it came (``elements``), an event of the relation with
     ``valid_from`` and ``valid_to`` (``history``), or the latest event of each ``key`` with ``valid_from``
@@ -70,18 +73,24 @@ def write_table(
     were deleted), and ``final`` says that no event is ever taken back (as under FinalOnly), so that nothing
     is kept to fall back to.
 
+    ``format`` is ``delta``, or ``parquet``: plain files, of which ``latest`` inside the folder has those of
+    the newest version.
+
     ``checkpoint`` is the folder from which the query goes on after a restart. Refused rows go to
     ``quarantine`` as JSON lines (default: ``_quarantine`` inside the folder). ``available_now``: stop when
     all that is there has been read; else go on, with a micro-batch every ``trigger`` ('10 seconds') or as
     soon as the last is done.
 
     Every ``compact_every`` micro-batches (None: never) small files are put together, and those removed that
-    the table has not referred to for ``keep``: so long may a reader take.
+    the table has not referred to for ``keep`` (default: 7 days, of Parquet an hour): so long may a reader
+    take.
     """
     check_trigger(available_now=available_now, trigger=trigger)
     if compact_every is not None and compact_every < 1:
         raise ValueError(f"compact_every is 1 or more, or None, not {compact_every}")
-    kept = span(keep, "keep")
+    if format not in FORMATS:
+        raise ValueError(f"a format of tables is one of {', '.join(FORMATS)}, {format!r} is none")
+    kept = _KEPT[format] if keep is None else span(keep, "keep")
     if not isinstance(kept, timedelta) or kept < timedelta(0):
         raise ValueError(f"keep is a length of time such as '7 days', not {keep!r}")
     if "://" in str(path):
@@ -90,19 +99,53 @@ def write_table(
         raise error
     columns = plain_columns(_arrow_columns(rows))
     view = view_of(kind, columns, names_of(key) or (), open_only=open_only, final=final)
-    _check_package()
-    from anabranch.connectors.tables.delta import DeltaTarget
-
+    make = _target(format)
     place, base = Path(path).absolute(), Path(checkpoint).absolute()
+    check_apart(folder_of(rows), place, base)
     if begun(base) >= 0 and not (base / _MARK).exists():
         raise not_ours(f"the checkpoint {base} is of a query that has written to something else than a table")
     query = query_id(base)
     settings = json.dumps({"key": names_of(key), "open_only": open_only, "final": final})
-    target = DeltaTarget(place, query, view, settings, base / _MARK, compact_every, kept)
+    target = make(place, query, view, settings, base / _MARK, compact_every, kept)
     target.prepare()
     aside = Path(quarantine).absolute() if quarantine is not None else place / QUARANTINE
-    writer = rows.writeStream.foreachBatch(TableWriter(target, columns, aside))
-    return started(writer, base, available_now=available_now, trigger=trigger, name=name)
+    writer = rows.writeStream.foreachBatch(TableWriter(target, columns, aside, checkpoint=base))
+
+    def first() -> None:
+        written, last = target.written(), begun(base)
+        if written > last:
+            raise went_back(base, last, f"the table {place} has micro-batch {written}")
+
+    return started(writer, base, available_now=available_now, trigger=trigger, name=name, first=first)
+
+
+class Target(Protocol):
+    """A table that a query keeps, in some format."""
+
+    query: str
+
+    def prepare(self) -> None:
+        """Make the table if it is not there, and check that it is the one that this query keeps."""
+
+    def written(self) -> int:
+        """The last micro-batch that changed the table; -1 for none."""
+
+    def write(self, batch: int, rows: MicroBatch) -> None:
+        """Let a micro-batch change the table, unless it has."""
+
+    def tend(self, batch: int) -> None:
+        """See to the upkeep of the table, where it is time for it."""
+
+
+def _target(form: str) -> Callable[..., Target]:
+    if form == "parquet":
+        from anabranch.connectors.tables.parquet import ParquetTarget
+
+        return ParquetTarget
+    _check_package()
+    from anabranch.connectors.tables.delta import DeltaTarget
+
+    return DeltaTarget
 
 
 def view_of(kind: str, columns: pa.Schema, key: tuple[str, ...], *, open_only: bool, final: bool) -> View:
@@ -123,17 +166,20 @@ def view_of(kind: str, columns: pa.Schema, key: tuple[str, ...], *, open_only: b
 class TableWriter:
     """What Spark calls with each micro-batch, and again with the last one after a crash."""
 
-    target: "DeltaTarget"
+    target: Target
     columns: pa.Schema
     """Those of element rows, as the table holds them."""
     quarantine: Path
     frontier: int = BEGINNING
+    checkpoint: Path | None = None
 
     def __call__(self, frame: "DataFrame", batch: int) -> None:
         """Write a micro-batch; its rows are computed in any case, for Spark writes its state with them."""
         rows = frame.toArrow()
         with told_to_driver():
             self.write(rows, batch)
+            if self.checkpoint is not None:
+                seal(self.checkpoint, batch)
 
     def write(self, rows: pa.Table, batch: int) -> None:
         """Set refused rows aside, let the others change the table, and see to its upkeep."""
@@ -179,6 +225,6 @@ def _arrow_columns(rows: "DataFrame") -> pa.Schema:
 
 def _check_package() -> None:
     if find_spec("deltalake") is None:
-        error = ImportError("tables are written through the package deltalake, and it is not installed")
-        error.add_note("Type: pip install 'anabranch[delta]'")
+        error = ImportError("Delta tables are written through the package deltalake, and it is not installed")
+        error.add_note("Type: pip install 'anabranch[delta]', or write format='parquet'.")
         raise error

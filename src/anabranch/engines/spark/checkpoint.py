@@ -2,8 +2,25 @@
 
 import uuid
 from pathlib import Path
+from zlib import crc32
 
 _ID = "anabranch-query"
+
+
+class CheckpointError(ValueError):
+    """A checkpoint is not as the query left it, or is another's now."""
+
+
+def damaged(what: str, *way_out: str) -> CheckpointError:
+    """What is wrong with a checkpoint, and what can be done in any case; better ways out come first."""
+    error = CheckpointError(what)
+    for note in way_out:
+        error.add_note(note)
+    error.add_note(
+        "Put the whole checkpoint back from a copy; or begin again, with a new checkpoint and a new sink: "
+        "all that the sources still have is then read."
+    )
+    return error
 
 
 def begun(checkpoint: Path) -> int:
@@ -21,15 +38,30 @@ def query_id(checkpoint: Path) -> str:
     known = known_query(checkpoint)
     if known is not None:
         return known
+    last = max(begun(checkpoint), completed(checkpoint))
+    if last >= 0:
+        raise damaged(
+            f"{checkpoint / _ID} is gone, and the checkpoint has come to micro-batch {last}",
+            f"If the sink is a folder, its files begin with the name of the query: write it into {_ID}.",
+        )
     checkpoint.mkdir(parents=True, exist_ok=True)
-    (checkpoint / _ID).write_text(uuid.uuid4().hex[:8])
+    name = uuid.uuid4().hex[:8]
+    (checkpoint / _ID).write_text(f"{name} {crc32(name.encode()):08x}\n")
     return query_id(checkpoint)
 
 
 def known_query(checkpoint: Path) -> str | None:
     """What the query of a checkpoint is called where it writes, if it has written."""
     file = checkpoint / _ID
-    return file.read_text().strip() if file.exists() else None
+    if not file.exists():
+        return None
+    name, _, check = file.read_bytes().decode(errors="replace").strip().partition(" ")
+    if not (name.isalnum() and name.isascii()) or (check and check != f"{crc32(name.encode()):08x}"):
+        raise damaged(
+            f"{file} has the name of a query and its CRC-32, and this is {name!r} {check!r}",
+            f"If the sink is a folder, its files begin with the name of the query: write it into {_ID}.",
+        )
+    return name
 
 
 def _last(log: Path) -> int:

@@ -1,7 +1,9 @@
 """What `merge` takes in place of a frame: a source that packs its rows itself."""
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
+from anabranch.engines.spark.layout import Layout
 from anabranch.engines.spark.packing import Packing
 
 if TYPE_CHECKING:
@@ -20,6 +22,10 @@ class Door(Protocol):
     @property
     def schema(self) -> "StructType":
         """The columns of its rows."""
+        ...
+
+    def told(self, layout: Layout) -> Mapping[str, Any]:
+        """What the schema of the merged rows says of where they are from, for sinks."""
         ...
 
     def parcels(self, packing: Packing, ids: tuple[int, ...]) -> "DataFrame":

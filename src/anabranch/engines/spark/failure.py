@@ -1,7 +1,8 @@
 """Errors of workers as the errors they were, not as what the JVM made of them.
 
 What a worker raises reaches the driver as text inside other text. So a worker raises it with itself, as JSON,
-between two marks, and the driver makes the error again.
+between two marks, and the driver makes the error again. Errors of Spark itself are told by their words, where
+there is something to do about them: a checkpoint that cannot be read, or is used twice, or a full disk.
 """
 
 import builtins
@@ -12,6 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from anabranch.engines.spark.checkpoint import CheckpointError, damaged
 from anabranch.engines.spark.parcel import ParcelError
 from anabranch.engines.spark.shard import StateFormatError
 from anabranch.kernels.merge.merger import BrokenPropertyError
@@ -24,6 +26,7 @@ _KNOWN: dict[str, type[BaseException]] = {
     error.__name__: error
     for error in (
         BrokenPropertyError,
+        CheckpointError,
         InvalidElementError,
         ParcelError,
         SchemaError,
@@ -75,12 +78,52 @@ def failure(error: BaseException) -> BaseException:
     text = str(error)
     told = re.search(rf"{BEGIN}([0-9a-f]+){END}", text)
     if told is None:
-        return QueryError(_innermost(text))
+        return _of_spark(text, str(getattr(error, "_stackTrace", "")))
     said = msgspec.json.decode(bytes.fromhex(told.group(1)), type=_Told)
     made = _made(said)
     for note in said.notes:
         made.add_note(note)
+    if FULL.search(said.message) and not said.notes:
+        made.add_note(SPACE)
     return made
+
+
+FULL = re.compile(r"No space left on device|Disk quota exceeded|errno 28|Errno 28")
+SPACE = "Free some space and start the query again: it goes on from its checkpoint, and nothing is lost."
+_TWICE = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|[Cc]oncurrent update to the log|Multiple streaming jobs")
+_PATH = re.compile(
+    r"(?:file:)?(?://)?(/[^\s'\",;()\[\]]*/(?:offsets|commits|sources|state|metadata)(?:/[^\s'\",;()\[\]]*)?)"
+)
+_STATE = re.compile(
+    r"STATE_STORE|STATEFUL|STDS_|Checksum(Exception| error)|Incomplete log file|[Rr]ocks[Dd][Bb]|changelog"
+    r"|OffsetSeq|CommitLog|offset log|from checkpoint|metadata log|batch \d+ doesn't exist"
+)
+
+
+_READING = re.compile(r"OperatorStateMetadata|StateSchema|MetadataLog|StreamMetadata|OffsetSeq|CommitLog")
+"""What Spark reads a checkpoint with: an error from there is about what it read."""
+
+
+def _of_spark(text: str, trace: str) -> BaseException:
+    """An error of Spark's own as what it means here."""
+    cause = _innermost(text)
+    words = "\n".join(line for line in text.split("\n") if not re.match(r'\s+at |\s+File "', line))
+    if FULL.search(words):
+        full = OSError(f"a disk that the query writes to is full: {cause}")
+        full.add_note(SPACE)
+        return full
+    if _TWICE.search(words):
+        twice = CheckpointError(
+            f"a checkpoint is of one query at a time, and another goes on from it: {cause}"
+        )
+        twice.add_note("Stop one of the two; what was written is there once. The other goes on.")
+        return twice
+    path = _PATH.search(words)
+    if path is not None:
+        return damaged(f"{path[1]} of the checkpoint cannot be used: {cause}")
+    if _STATE.search(words) or _READING.search(trace):
+        return damaged(f"the checkpoint cannot be read: {cause}")
+    return QueryError(cause)
 
 
 def _made(said: _Told) -> BaseException:
@@ -93,4 +136,5 @@ def _made(said: _Told) -> BaseException:
 def _innermost(text: str) -> str:
     """Of the text of nested JVM errors, the last cause."""
     causes = re.findall(r"(?:Caused by: )?(?:[\w.$]+(?:Exception|Error)): (.*)", text)
-    return causes[-1] if causes else text.strip().split("\n")[0]
+    first = re.sub(r"^\[STREAM_FAILED\] Query \[[^]]*\] terminated with exception: ", "", text.strip())
+    return causes[-1] if causes else first.split("\n")[0]

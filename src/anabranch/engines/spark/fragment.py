@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+import pyarrow as pa
+
 from anabranch.kernels.changes import Changes
 from anabranch.kernels.merge.merger import Generalise, Merger
 from anabranch.model.output_policy import FirstThenFinal, OutputPolicy, Pace
@@ -37,6 +39,10 @@ class Fragment:
     remember: int = REMEMBER
     key: tuple[str, ...] | None = None
     """What names the rows of a table that the replicas send changes of; None: they send elements."""
+    columns: tuple[tuple[str, str], ...] = ()
+    """What the columns of the rows were read as, by role, as far as the state depends on it."""
+    clock: pa.DataType | None = None
+    """The type of the times of the rows, for people; None: ticks."""
 
     def merger(self, refuse: Callable[[Violation], object]) -> Merger:
         """A merge at its beginning, which tells ``refuse`` what it leaves out."""
@@ -69,7 +75,7 @@ class Fragment:
         names = ("case", "policy", "pace", "identity", "properties", "lossy", "channels", "key")
         values = {name: getattr(self, name) for name in names}
         values["lossy"] = self.lossy if isinstance(self.lossy, bool) else sorted(self.lossy)
-        return {name: str(value) for name, value in values.items()}
+        return {name: str(value) for name, value in values.items()} | dict(self.columns)
 
     def is_complete(self, replica: str) -> bool:
         """The silence of a replica is evidence."""

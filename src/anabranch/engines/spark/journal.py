@@ -4,6 +4,7 @@ A shard is deterministic, so what it heard is its change. A snapshot is written 
 has been heard since the last one; a large state is then rewritten once per so much input, not at every
 micro-batch, and a small one costs no more than itself. Each step has a random stamp, stored in the same
 commit: a shard that a worker still holds from an earlier step is known by it, and hears what it missed.
+The number of the micro-batch is stored with it, so state that is another micro-batch's is found out.
 
 State calls per shard and micro-batch: one to read the head, one to write it, and one per `CHUNK` of what is
 written, and of what a worker missed.
@@ -12,6 +13,7 @@ written, and of what a worker missed.
 import os
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
@@ -31,6 +33,10 @@ STEPS = 64
 """Steps after which a snapshot is written, however small they are."""
 HELD = 16
 """Shards that a worker process keeps."""
+DAMAGED = (
+    "The checkpoint was damaged. Put the whole of it back from a copy; or begin again, with a new checkpoint "
+    "and a new sink."
+)
 
 
 class Step(msgspec.Struct):
@@ -52,6 +58,8 @@ class Head(msgspec.Struct):
     steps: list[Step]
     ratio: float
     """Bytes of a snapshot for each byte in memory, as the last one was."""
+    batch: int = -1
+    """The micro-batch that wrote it; -1 where that was not known."""
 
 
 class _Versioned(msgspec.Struct):
@@ -76,9 +84,16 @@ class Journal:
         self.fragment, self.shards = fragment, shards
         self._head, self._snapshot, self._heard = head, snapshot, heard
 
-    def recall(self, name: Any, number: int) -> tuple[Head | None, Shard]:
-        """The shard as the last micro-batch left it; ``name`` is what this process may hold it by."""
+    def recall(
+        self, name: Any, number: int, batch: int = -1, *, always: bool = False
+    ) -> tuple[Head | None, Shard]:
+        """The shard as the last micro-batch left it; ``name`` is what this process may hold it by.
+
+        ``batch`` is the micro-batch that is run now, -1 if unknown. ``always``: every shard is called in
+        every micro-batch, so its state is that of the one before.
+        """
         head = self._read_head()
+        _check_batch(head, number, batch, always=always)
         held = _held.pop(name, None)
         if head is None:
             return None, Shard(self.fragment, number)
@@ -94,7 +109,7 @@ class Journal:
             first += step.chunks
         return head, shard
 
-    def record(self, name: Any, head: Head | None, shard: Shard, heard: list[bytes]) -> int:
+    def record(self, name: Any, head: Head | None, shard: Shard, heard: list[bytes], batch: int = -1) -> int:
         """Keep what a shard heard, or the shard; the bytes that the state has then."""
         stamp = os.urandom(16)
         memory = max(shard.nbytes, 1)
@@ -117,6 +132,7 @@ class Journal:
             for n, value in enumerate(values):
                 self._heard.updateValue((first + n,), (value,))
             head.steps.append(Step(stamp, len(values), size, _check(values)))
+        head.batch = batch
         self._head.update((msgspec.msgpack.encode(head),))
         _held[name] = Held(stamp, shard)
         while len(_held) > HELD:
@@ -132,7 +148,7 @@ class Journal:
             head = msgspec.msgpack.decode(found[0], type=Head if version == VERSION else _Versioned)
         except msgspec.DecodeError as reason:
             error = StateFormatError(f"the head of a shard's state is a record, this is none: {reason}")
-            error.add_note("The checkpoint was damaged; restart from an earlier one, or begin a new one.")
+            error.add_note(DAMAGED)
             raise error from None
         if not isinstance(head, Head):
             error = StateFormatError(f"the state in the checkpoint has version {version}, this is {VERSION}")
@@ -147,9 +163,41 @@ class Journal:
         return head
 
 
+@contextmanager
+def kept_by_spark() -> Iterator[None]:
+    """Where Spark's state server goes away in the midst of a call, its reason is in Spark's log alone."""
+    try:
+        yield
+    except (EOFError, ConnectionError) as reason:
+        error = OSError(f"Spark did not take or give the state of a shard ({type(reason).__name__})")
+        error.add_note(
+            "Most often the disk of the checkpoint or of spark.local.dir is full; Spark's log has the reason."
+        )
+        error.add_note(
+            "Free some space and start the query again: it goes on from its checkpoint, and nothing is lost."
+        )
+        raise error from reason
+
+
 def forget_all() -> None:
     """Let this process hold no shard, as if it had just begun."""
     _held.clear()
+
+
+def _check_batch(head: Head | None, shard: int, batch: int, *, always: bool) -> None:
+    """Raise where state is not that of the micro-batch before."""
+    if batch < 0 or (head is not None and head.batch < 0):
+        return
+    written = -1 if head is None else head.batch
+    if written < batch - 1 and not always:
+        return
+    if written != batch - 1:
+        what = "there is none" if head is None else f"this is that of {written}"
+        error = StateFormatError(
+            f"micro-batch {batch} goes on from the state of {batch - 1}, and of shard {shard} {what}"
+        )
+        error.add_note(DAMAGED)
+        raise error
 
 
 def _read(variable: Any, first: int, step: Step) -> list[bytes]:
@@ -161,7 +209,7 @@ def _read(variable: Any, first: int, step: Step) -> list[bytes]:
             f"the state has {step.chunks} chunks with CRC-32 {step.check:08x} here, and {len(values)} with "
             f"{_check(values):08x} were found"
         )
-        error.add_note("The checkpoint was damaged; restart from an earlier one, or begin a new one.")
+        error.add_note(DAMAGED)
         raise error
     return values
 

@@ -25,7 +25,7 @@ from anabranch.engines.spark.refusal import Refusal
 from anabranch.model.arrow import times
 from anabranch.model.batch import KINDS, Batch, Kind
 from anabranch.model.rows import rows_without_columns
-from anabranch.model.schema import SchemaError
+from anabranch.model.schema import SchemaError, sort_of
 from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.model.validity import Rule
 
@@ -33,6 +33,9 @@ ALONE = "stream"
 """The replica of rows that no column tells apart."""
 
 _DAY = timedelta(days=1)
+_TOGETHER = (("replica", "channel"), ("start", "sequence"), ("time", "sequence"))
+"""Roles that one column may have: a replica is one channel, and rows may be in the order of their times."""
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,7 @@ class Layout:
             raise error
         if self.sequence is not None and self.channel is None:
             object.__setattr__(self, "channel", self.replica)
+        self._check_roles()
         for what, value in (("duration", self.duration), ("disorder", self.disorder)):
             if value is not None and (value.days if isinstance(value, timedelta) else value) < 0:
                 raise ValueError(f"{what} is not negative, {value} is")
@@ -74,6 +78,16 @@ class Layout:
             error = ValueError(f"an event lasts longer than nothing, its duration is {self.duration}")
             error.add_note("Leave the duration out: a point lasts one tick.")
             raise error
+
+    def _check_roles(self) -> None:
+        """Raise where a column has two roles that no values fit both."""
+        roles = list(self.roles().items())
+        for n, (role, name) in enumerate(roles):
+            for other, same in roles[n + 1 :]:
+                if name == same and (role, other) not in _TOGETHER:
+                    error = ValueError(f"column {name!r} is {role} and {other}, and no column says both")
+                    error.add_note(f"Name another column as {other}, or leave it out.")
+                    raise error
 
     def roles(self) -> dict[str, str]:
         """The columns that are not payload, and what they are."""
@@ -129,8 +143,44 @@ class Layout:
                 )
                 error.add_note("The times of a stream are on one clock; cast one of them.")
                 raise error
+        self._check_words(schema)
         self.ticks(self.duration, schema, "duration")
         self.ticks(self.disorder, schema, "disorder")
+
+    def _check_words(self, schema: pa.Schema) -> None:
+        """Raise where the column of kinds or ops holds no words."""
+        if self.kind is None:
+            return
+        held = schema.field(self.kind).type
+        words = held.value_type if pa.types.is_dictionary(held) else held
+        if any(is_text(words) for is_text in _TEXTS) or (self.key and pa.types.is_integer(words)):
+            return
+        role = "kind" if self.key is None else "op"
+        error = SchemaError(f"{role} is a word, and column {self.kind!r} holds {held}")
+        error.add_note(
+            f"Name the column that says {', '.join(KINDS)}; without any, every row is an insert."
+            if self.key is None
+            else f"Name the column that says {', '.join(WORDS)}, or give what it says in ops."
+        )
+        raise error
+
+    def settings(self, schema: pa.Schema) -> dict[str, str]:
+        """What state depends on, as text: who says which events, told apart by what, from when to when.
+
+        Columns may be added to a payload that is all columns, as null is no value; others may not change.
+        """
+        names = self.identity or self.payload_of(schema.names)
+        said: dict[str, Any] = {"start": f"{self.start!r} ({self.clock(schema)})"}
+        if self.key is None:
+            lasts = self.ticks(self.duration, schema, "duration") or 1
+            said |= {"end": self.end, "duration": None if self.end else lasts}
+        else:
+            said = {"time": said["start"]}
+        said |= {"replica": self.replica, "channel": self.channel}
+        if self.identity is None:
+            said["payload"] = self.payload
+        said |= {f"payload column {name!r}": sort_of(schema.field(name).type) for name in names}
+        return {name: str(value) for name, value in said.items()}
 
     def clock(self, schema: pa.Schema) -> str:
         """What a tick is: an instant, a local time, a day or a number."""
@@ -324,7 +374,7 @@ class _Reading:
         column = self.layout.replica
         known = column is None or self.rows.column(column)[row].is_valid
         who = replicas[replica[row]] if known else ""
-        raw = text_of(self.rows.slice(row, 1).to_pylist()[0])
+        raw = text_of({name: _plain(self.rows.column(name)[row]) for name in self.rows.schema.names})
         return Refusal(Rule.MALFORMED.value, self.wrong[row], who, self.place.of(row), raw)
 
 
@@ -349,6 +399,16 @@ def on_clock(ticks: NDArray[np.int64], null: NDArray[np.bool_], kind: pa.DataTyp
     if pa.types.is_date(kind):
         return column.cast(pa.int32()).cast(pa.date32())
     return column
+
+
+def _plain(value: Any) -> Any:
+    """A value as Python has it; a time that Python has none for is ticks, and text is mended to be UTF-8."""
+    try:
+        return value.as_py()
+    except UnicodeDecodeError as reason:
+        return reason.object.decode(errors="replace")
+    except (OverflowError, ValueError):
+        return getattr(value, "value", f"a {value.type} that is out of range")
 
 
 def text_of(row: dict[str, Any]) -> str:

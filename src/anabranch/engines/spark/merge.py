@@ -3,15 +3,17 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from anabranch.engines.spark.door import Door
 from anabranch.engines.spark.fragment import REMEMBER, Fragment
-from anabranch.engines.spark.layout import Layout, names_of
+from anabranch.engines.spark.layout import ALONE, Layout, names_of
 from anabranch.engines.spark.packing import ROWS, Packing
 from anabranch.engines.spark.refusal import FIELDS
+from anabranch.engines.spark.row_types import arrow_schema, check_forms
 from anabranch.engines.spark.session import shards_of
 from anabranch.engines.spark.shards import shard_ids
 from anabranch.engines.spark.span import span
@@ -136,23 +138,31 @@ def merged(rows: "DataFrame | Door", layout: Layout, fragment: Fragment, rows_pe
     """What a merge of rows says, as rows."""
     from pyspark.sql import DataFrame
 
-    schema = _arrow_schema(rows)
+    _check_rows(rows)
+    schema = arrow_schema(rows.schema, rows.sparkSession.conf.get("spark.sql.session.timeZone"))
     layout.check(schema)
+    _check_progress(rows, layout)
+    _check_names(layout, fragment)
     layout = _in_ticks(layout, schema)
     payload_names = layout.payload_of(schema.names)
+    check_forms(rows.schema, layout.identity or payload_names)
+    clock = _clock(schema.field(layout.start).type)
+    fragment = replace(fragment, columns=tuple(layout.settings(schema).items()), clock=clock)
     _ = identities(pa.RecordBatch.from_pylist([], pa.schema([schema.field(n) for n in payload_names])))
     ids = shard_ids(shards_of(rows.sparkSession))
     unpacking = Unpacking(
         pa.schema([schema.field(name).with_nullable(True) for name in payload_names]),
-        _clock(schema.field(layout.start).type),
+        clock,
         fragment.quarantines(),
         None if isinstance(fragment.policy, FinalOnly) else len(ids) - 1,
     )
     native = not isinstance(rows, DataFrame)
     packing = Packing(layout, len(ids), rows_per_parcel, ordered=layout.sequence is not None or native)
     parcels = packed(rows, packing, ids) if isinstance(rows, DataFrame) else rows.parcels(packing, ids)
-    said = run(parcels, fragment, ids, OBSERVED)
+    said = run(parcels, fragment, ids, OBSERVED, always=native)
     schema = spark_schema(rows.schema, unpacking, layout.start, payload_names, fragment.policy)
+    if not isinstance(rows, DataFrame):
+        schema["kind"].metadata.update(rows.told(layout))
     return unpacked(said, unpacking, schema)
 
 
@@ -178,11 +188,45 @@ def spark_schema(
     return t.StructType(fields)
 
 
-def _arrow_schema(rows: "DataFrame | Door") -> pa.Schema:
-    from pyspark.sql.pandas.types import to_arrow_schema
+def _check_rows(rows: object) -> None:
+    from pyspark.sql import DataFrame
 
-    zone = rows.sparkSession.conf.get("spark.sql.session.timeZone")
-    return to_arrow_schema(rows.schema, timezone=zone)
+    if isinstance(rows, DataFrame) or hasattr(rows, "parcels"):
+        return
+    error = TypeError(
+        f"what is merged is a DataFrame or a source such as ab.folder, {rows!r:.200} is neither"
+    )
+    if isinstance(rows, str | PathLike):
+        error.add_note(f"Read it first: ab.folder(spark, {fspath(rows)!r}), or spark.readStream.")
+    else:
+        error.add_note("Make a DataFrame of it: spark.createDataFrame(…), or spark.readStream.")
+    raise error
+
+
+def _check_progress(rows: "DataFrame | Door", layout: Layout) -> None:
+    if layout.kind is not None or layout.disorder is not None or not getattr(rows, "isStreaming", True):
+        return
+    error = ValueError(
+        "how far a stream has come is known from its kind column or from disorder, and neither is given; "
+        "nothing would ever become stable, and the state would grow for ever"
+    )
+    error.add_note("Say how late rows may be, such as disorder='10 minutes'.")
+    error.add_note("Where rows say stable themselves, name the column in which they do: kind='kind'.")
+    raise error
+
+
+def _check_names(layout: Layout, fragment: Fragment) -> None:
+    lossy = frozenset[str]() if isinstance(fragment.lossy, bool) else fragment.lossy
+    if layout.replica is None:
+        for name in sorted({*lossy, *fragment.replicas} - {ALONE}):
+            error = ValueError(f"{name!r} is named as a replica, and no column says whose a row is")
+            error.add_note("Name the column in replica, or leave the names out.")
+            raise error
+    for name in sorted(lossy.difference(fragment.replicas)) if fragment.replicas else ():
+        names = ", ".join(map(repr, fragment.replicas))
+        error = ValueError(f"a lossy replica is one of those in replicas, {name!r} is none of {names}")
+        error.add_note("Spell it as its rows do, add it to replicas, or leave replicas out.")
+        raise error
 
 
 def _clock(kind: pa.DataType) -> pa.DataType:

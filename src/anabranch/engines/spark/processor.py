@@ -10,19 +10,18 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from anabranch.engines.spark import parcel, refusal
 from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.journal import Journal
-from anabranch.engines.spark.refusal import answered
+from anabranch.engines.spark.journal import Journal, kept_by_spark
+from anabranch.engines.spark.refusal import answered, on_the_clock
 from anabranch.engines.spark.status import shard_status
-
-PARCELS = "shard int, body binary, refused binary, status string"
-"""Rows between stages: a parcel, or refusals, or (out of a shard) what it says about the micro-batch."""
 
 
 class ShardProcessor(StatefulProcessor):
     """Runs a fragment. The state variables hold bytes that say their own version."""
 
-    def __init__(self, fragment: Fragment, ids: tuple[int, ...], name: str = "fragment") -> None:
-        self.fragment, self.ids, self.name = fragment, ids, name
+    def __init__(
+        self, fragment: Fragment, ids: tuple[int, ...], name: str = "fragment", *, always: bool = False
+    ) -> None:
+        self.fragment, self.ids, self.name, self.always = fragment, ids, name, always
 
     def init(self, handle: Any) -> None:
         """Make the state variables known."""
@@ -48,16 +47,19 @@ class ShardProcessor(StatefulProcessor):
                 refused += refusal.from_bytes(row.refused)
         refused = answered(refused, self.fragment.on_invalid)
         name = self.name, key
-        head, shard = self.journal.recall(name, self.ids.index(key))
+        now = micro_batch()
+        with kept_by_spark():
+            head, shard = self.journal.recall(name, self.ids.index(key), now, always=self.always)
         before = shard.frontier
         heard = shard.hear([parcel.from_bytes(body) for body in bodies])
-        state_bytes = self.journal.record(name, head, shard, bodies)
+        with kept_by_spark():
+            state_bytes = self.journal.record(name, head, shard, bodies, now)
         voice = parcel.Voice("", str(shard.number))
         for batch in heard.output:
             yield Row(
                 shard=key, body=parcel.to_bytes(parcel.Parcel.of(voice, batch)), refused=None, status=None
             )
-        refused += heard.refused
+        refused += [on_the_clock(one, self.fragment.clock) for one in heard.refused]
         if refused:
             yield Row(shard=key, body=None, refused=refusal.to_bytes(refused), status=None)
         status = shard_status(shard, heard, before, len(refused), state_bytes)
@@ -65,3 +67,12 @@ class ShardProcessor(StatefulProcessor):
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def micro_batch() -> int:
+    """The number of the micro-batch that this task is of; -1 outside of a query."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    number = context.getLocalProperty("streaming.sql.batchId") if context else None
+    return -1 if number is None else int(number)

@@ -1,13 +1,17 @@
 """What was not used, with the reason, the place and the row itself."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
+import pyarrow as pa
 
 from anabranch.kernels.changes import Op
 from anabranch.model.batch import Batch
-from anabranch.model.elements import Adjust, Insert
+from anabranch.model.elements import Adjust, Attach, Detach, Insert, Stable
+from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.model.validity import Drop, Policy, Raise, Violation
 
 
@@ -21,6 +25,8 @@ class Refusal:
     replica: str
     place: str
     raw: str
+    stable: int | None = None
+    """The tick that the reason calls the last stable; None: it calls none so."""
 
 
 def answered(refusals: Sequence[Refusal], policy: Policy) -> list[Refusal]:
@@ -37,9 +43,11 @@ def answered(refusals: Sequence[Refusal], policy: Policy) -> list[Refusal]:
 
 
 FIELDS = ("rule", "reason", "replica", "place", "raw")
+_TIMES = ("start", "end", "old_end", "time")
 
 _encoder = msgspec.json.Encoder(enc_hook=str)
 _decoder = msgspec.json.Decoder(list[Refusal])
+_record = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def to_bytes(refusals: Sequence[Refusal]) -> bytes:
@@ -53,15 +61,20 @@ def from_bytes(data: bytes) -> list[Refusal]:
 
 
 def refusal(violation: Violation, place: str) -> Refusal:
-    """A violation of a rule as a refusal."""
-    element = violation.element
-    if isinstance(element, Insert | Adjust):
-        raw = {field: getattr(element, field) for field in element.__dataclass_fields__}
-        raw["payload"] = dict(element.payload)
-        text = _encoder.encode(raw).decode()
-    else:
-        text = str(element)
-    return Refusal(violation.code, violation.message, violation.input or "", place, text)
+    """A violation of a rule as a refusal; its times are ticks."""
+    match violation.element:
+        case str() as text:
+            raw = text
+        case Insert() | Adjust() as element:
+            said = {field: getattr(element, field) for field in element.__dataclass_fields__}
+            raw = _text(said | {"payload": dict(element.payload)})
+        case Stable(time):
+            raw = _text({"kind": "stable", "start": time})
+        case Attach(guarantee):
+            raw = _text({"kind": "attach", "start": guarantee})
+        case Detach():
+            raw = _text({"kind": "detach"})
+    return Refusal(violation.code, violation.message, violation.input or "", place, raw, violation.frontier)
 
 
 def change_text(batch: Batch, row: int) -> str:
@@ -75,4 +88,40 @@ def change_text(batch: Batch, row: int) -> str:
         "time": int(batch.start[row]),
         "before" if op is Op.DELETE else "after": image,
     }
+    return _text(record)
+
+
+def on_the_clock(refused: Refusal, clock: pa.DataType | None) -> Refusal:
+    """What a shard refused with its times as the rows had them, where the clock of the rows is known.
+
+    A time that is infinite is null. Where ticks are microseconds, the reason shows times too.
+    """
+    if clock is None or not refused.raw.startswith("{"):
+        return refused
+    said = _record.decode(refused.raw)
+    ticks = {name: msgspec.json.decode(said[name], type=int) for name in _TIMES if name in said}
+    shown = {name: msgspec.Raw(_encoder.encode(_shown(tick, clock))) for name, tick in ticks.items()}
+    rule, mark, values = refused.reason.partition("; ")
+    if pa.types.is_timestamp(clock):
+        for tick in (*ticks.values(), refused.stable):
+            if tick not in (None, FOREVER, BEGINNING):
+                values = re.sub(rf"(?<![\w.-]){tick}(?![\w.])", str(_shown(tick, clock)), values)
+    return replace(refused, raw=_text(said | shown), reason=rule + mark + values)
+
+
+def _shown(tick: int, clock: pa.DataType) -> object:
+    """A tick as rows show it; one that no date of Python's is stays a tick."""
+    if tick in (FOREVER, BEGINNING):
+        return None
+    if pa.types.is_integer(clock):
+        return tick
+    try:
+        if pa.types.is_date(clock):
+            return pa.scalar(tick, pa.int32()).cast(clock).as_py()
+        return pa.scalar(tick, pa.int64()).cast(pa.timestamp("us")).cast(clock).as_py()
+    except (ValueError, OverflowError):
+        return tick
+
+
+def _text(record: Mapping[str, Any]) -> str:
     return _encoder.encode(record).decode()

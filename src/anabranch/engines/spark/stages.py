@@ -18,11 +18,28 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 PARCEL_SCHEMA = pa.schema([("shard", pa.int32()), ("body", pa.binary()), ("refused", pa.binary())])
-PARCEL_COLUMNS = "shard int, body binary, refused binary"
 OBSERVED = "anabranch"
 """The name under which Spark's progress carries what the shards say."""
 
 _TASK_ROWS = 1 << 40
+
+
+def parcel_columns() -> "StructType":
+    """The columns of parcels as Spark knows them.
+
+    Frames are told their columns, with ``to``, wherever Spark Connect would ask the server for them: while a
+    pipeline is defined it must not be asked, nor be given types as text to parse.
+    """
+    from pyspark.sql.types import BinaryType, IntegerType, StructType
+
+    return StructType().add("shard", IntegerType()).add("body", BinaryType()).add("refused", BinaryType())
+
+
+def answer_columns() -> "StructType":
+    """The columns of what shards say: a parcel, or refusals, or their status after the micro-batch."""
+    from pyspark.sql.types import StringType
+
+    return parcel_columns().add("status", StringType())
 
 
 def packed(rows: "DataFrame", packing: Packing, ids: tuple[int, ...]) -> "DataFrame":
@@ -37,9 +54,12 @@ def packed(rows: "DataFrame", packing: Packing, ids: tuple[int, ...]) -> "DataFr
         with told_to_driver():
             yield from parcel_rows(_reads(own, packing, task), packing, ids)
 
+    from pyspark.sql.types import StructField, StructType
+
     # mapInArrow looks columns up by name, and takes the dot in a name for a field of a struct.
     names = rows.columns
-    return rows.toDF(*(f"c{n}" for n in range(len(names)))).mapInArrow(pack, PARCEL_COLUMNS)
+    plain = StructType([StructField(f"c{n}", field.dataType) for n, field in enumerate(rows.schema)])
+    return rows.toDF(*plain.names).to(plain).mapInArrow(pack, parcel_columns())
 
 
 def _reads(batches: Iterable[pa.RecordBatch], packing: Packing, task: int) -> Iterator[list[Read]]:
@@ -52,7 +72,10 @@ def _reads(batches: Iterable[pa.RecordBatch], packing: Packing, task: int) -> It
 def parcel_rows(
     groups: Iterable[list[Read]], packing: Packing, ids: tuple[int, ...]
 ) -> Iterator[pa.RecordBatch]:
-    """What was read as rows of parcels; what was refused goes to the first shard."""
+    """What was read as rows of parcels; what was refused goes to the first shard.
+
+    Where there is no parcel, each shard is called all the same: its state is then of every micro-batch.
+    """
     refused: list[Refusal] = []
 
     def noted() -> Iterator[list[Read]]:
@@ -61,30 +84,40 @@ def parcel_rows(
                 refused.extend(read.refused)
             yield group
 
+    told = False
     for number, part in packing.parcels(noted()):
+        told = True
         yield _row(ids[number], parcel.to_bytes(part), None)
     if refused:
         yield _row(ids[0], None, refusal.to_bytes(refused))
+    if not told:
+        yield from (_row(shard, None, None) for shard in ids)
 
 
-def run(parcels: "DataFrame", fragment: Fragment, ids: tuple[int, ...], name: str) -> "DataFrame":
-    """Parcels as the shards of a fragment answer them; what they say of themselves is observed."""
+def run(
+    parcels: "DataFrame", fragment: Fragment, ids: tuple[int, ...], name: str, *, always: bool = False
+) -> "DataFrame":
+    """Parcels as the shards of a fragment answer them; what they say of themselves is observed.
+
+    ``always``: there are rows for each shard in every micro-batch.
+    """
     from pyspark.sql import functions as f
 
-    from anabranch.engines.spark.processor import PARCELS, ShardProcessor
+    from anabranch.engines.spark.processor import ShardProcessor
 
-    said = parcels.groupBy("shard").transformWithState(
-        statefulProcessor=ShardProcessor(fragment, ids, name),
-        outputStructType=PARCELS,
+    by_shard = parcels.to(parcel_columns()).groupBy("shard")
+    said = by_shard.transformWithState(
+        statefulProcessor=ShardProcessor(fragment, ids, name, always=always),
+        outputStructType=answer_columns(),
         outputMode="Append",
         timeMode="None",
     )
-    return said.observe(name, f.collect_list("status").alias("shards"))
+    return said.observe(name, f.collect_list("status").alias("shards")).to(answer_columns())
 
 
 def repacked(parcels: "DataFrame", identity: tuple[str, ...] | None, ids: tuple[int, ...]) -> "DataFrame":
     """What the shards of one fragment say, for the shards of another: each is a channel of one replica."""
-    return parcels.mapInArrow(_repack(identity, ids), PARCEL_COLUMNS)
+    return parcels.mapInArrow(_repack(identity, ids), parcel_columns())
 
 
 def _repack(

@@ -59,6 +59,8 @@ class Status(msgspec.Struct):
     state_bytes: int
     replicas: dict[str, Replica]
     stuck: str | None = None
+    unread: dict[str, int] = {}
+    """Of each replica whose source counts its rows (topics), how many there were that it had not read."""
 
     def as_dict(self) -> dict[str, Any]:
         """The status as plain values."""
@@ -119,6 +121,12 @@ def together(batch: int, shards: Sequence[ShardStatus]) -> Status:
         {name: _one([s.replicas[name] for s in shards if name in s.replicas]) for name in first.replicas},
         next((one.stuck for one in shards if one.stuck), None),
     )
+
+
+def nothing() -> Status:
+    """What is known of a query that has not said anything: no micro-batch, no replica, no promise."""
+    said = dict.fromkeys(KINDS[:3], 0)
+    return Status(-1, "", BEGINNING, dict.fromkeys(KINDS, 0), said, 0, 0, 0, {})
 
 
 def _keys(shards: Sequence[ShardStatus], field: str) -> list[str]:

@@ -1,13 +1,18 @@
 """How a query is doing: its status after each micro-batch, and its end, as ours."""
 
-from collections.abc import Callable
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from anabranch.engines.spark.failure import failure
 from anabranch.engines.spark.stages import OBSERVED
-from anabranch.engines.spark.status import ShardStatus, Status, together
+from anabranch.engines.spark.status import ShardStatus, Status, nothing, together
+from anabranch.engines.spark.unread import unread
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -15,26 +20,67 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
-def status(query: "StreamingQuery") -> Status | None:
-    """What the query said about its last micro-batch that had input; None before the first."""
+POLL = 0.25
+"""Seconds after which a wait looks whether someone asked for its end."""
+
+
+def status(query: "StreamingQuery") -> Status:
+    """What the query said about its last micro-batch that had input; before the first, a status of nothing.
+
+    What an earlier run heard is in its state, and told with the next micro-batch.
+    """
     for progress in reversed(query.recentProgress):
         found = status_in(progress)
         if found is not None:
             return found
-    return None
+    return nothing()
 
 
 def wait(query: "StreamingQuery", timeout: float | None = None) -> bool:
-    """Whether the query has ended, after at most so many seconds; what stopped it is raised as ours."""
+    """Whether the query has ended, after at most so many seconds; what stopped it is raised as ours.
+
+    Ctrl-C stops the query and is then raised as it always is, a second one at once. A program that has an
+    answer of its own to the signal keeps it.
+    """
     from pyspark.errors import StreamingQueryException
 
+    until = None if timeout is None else time.monotonic() + timeout
+    left, ended = POLL, False
     try:
-        if timeout is None:
-            query.awaitTermination()
-            return True
-        return bool(query.awaitTermination(timeout))  # type: ignore[arg-type]  # it takes a float
+        with _interrupted() as interrupted:
+            while left > 0 and not ended and not interrupted:
+                left = POLL if until is None else until - time.monotonic()
+                ended = bool(query.awaitTermination(max(0.001, min(POLL, left))))  # type: ignore[arg-type]
+            if interrupted:
+                with suppress(Exception):  # of a query that has failed meanwhile
+                    query.stop()
+                raise KeyboardInterrupt
     except StreamingQueryException as error:
         raise failure(error) from None
+    return ended
+
+
+@contextmanager
+def _interrupted() -> Iterator[list[int]]:
+    """Ctrl-C inside is noted instead of raised: it would leave a call of the JVM in the middle."""
+    noted: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+    module = getattr(before, "__module__", None) or ""
+    theirs = before is signal.default_int_handler or module.startswith("pyspark.")
+    if threading.current_thread() is not threading.main_thread() or not theirs:
+        yield noted
+        return
+
+    def note(number: int, _frame: Any) -> None:
+        if noted:
+            raise KeyboardInterrupt
+        noted.append(number)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def status_in(progress: Any) -> Status | None:
@@ -42,7 +88,9 @@ def status_in(progress: Any) -> Status | None:
     observed = progress["observedMetrics"].get(OBSERVED)
     shards = [msgspec.json.decode(text, type=ShardStatus) for text in _texts(observed)]
     shards.sort(key=lambda one: one.shard)
-    return together(progress["batchId"], shards) if shards else None
+    if not shards:
+        return None
+    return msgspec.structs.replace(together(progress["batchId"], shards), unread=unread(progress["sources"]))
 
 
 def _texts(observed: Any) -> list[str]:
@@ -61,8 +109,11 @@ def watch(spark: "SparkSession", told: Callable[["Status", Any], object]) -> "St
 
         def onQueryProgress(self, event: Any) -> None:  # noqa: N802
             progress = event.progress
-            observed = {"observedMetrics": progress.observedMetrics, "batchId": progress.batchId}
-            found = status_in(observed)
+            sources = [
+                {"endOffset": one.endOffset, "latestOffset": one.latestOffset} for one in progress.sources
+            ]
+            observed = progress.observedMetrics
+            found = status_in({"observedMetrics": observed, "batchId": progress.batchId, "sources": sources})
             if found is not None:
                 told(found, progress)
 

@@ -1,0 +1,1 @@
+"""The change data feeds of Delta tables as a source of changes."""

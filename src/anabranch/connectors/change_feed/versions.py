@@ -1,0 +1,197 @@
+"""What one version of a Delta table changed, as rows: what happened to each, when, and in which version.
+
+Within a version rows that go come first, then those that come: an update is both, at one time, so a row whose
+key is changed goes and comes under another. Nothing is held in memory but a batch of rows.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from anabranch.connectors.tables.table_error import TableError
+from anabranch.engines.spark.layout import Layout, Place, Read
+from anabranch.model.schema import SchemaError
+
+FEED = "delta.enableChangeDataFeed"
+VERSION_ROWS = 1 << 40
+"""More rows than a version changes: the sequence of a row is its version and its own number."""
+_CHANGE, _TIME = "_change_type", "_commit_timestamp"
+_GOES, _COMES = "('delete', 'update_preimage')", "('insert', 'update_postimage')"
+
+
+@dataclass(frozen=True, slots=True)
+class VersionStretch:
+    """What a version changed, or, of a snapshot, the rows that are there at it."""
+
+    replica: str
+    path: str
+    table: str
+    """The identity of the table."""
+    version: int
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A table whose changes are fed."""
+
+    path: str
+    table: DeltaTable
+
+    @cached_property
+    def columns(self) -> pa.Schema:
+        """The columns of its rows."""
+        return pa.schema(self.table.schema().to_arrow()).remove_metadata()
+
+    @property
+    def identity(self) -> str:
+        """What tells it from a table that is made in its place."""
+        return str(self.table.metadata().id)
+
+    @property
+    def version(self) -> int:
+        """The last version."""
+        return int(self.table.version())
+
+    def time_of(self, version: int) -> int:
+        """When a version was committed, in milliseconds."""
+        behind = self.version - version
+        return int(self.table.history(behind + 1)[behind]["timestamp"])
+
+    def changes(self, stretch: VersionStretch) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """What happened, and to which rows, in the order in which it counts."""
+        version = stretch.version
+        with _named(self.path, version):
+            if stretch.whole:
+                then = DeltaTable(self.path, version=version)
+                time = pa.scalar(self.time_of(version), pa.timestamp("ms"))
+                for rows in then.to_pyarrow_dataset().to_batches():
+                    yield "insert", rows.append_column(_TIME, pa.repeat(time, rows.num_rows))
+                return
+            for op, images in (("delete", _GOES), ("insert", _COMES)):
+                feed = self.table.load_cdf(version, version, predicate=f"{_CHANGE} IN {images}")
+                for rows in pa.RecordBatchReader.from_stream(feed):
+                    yield op, rows
+
+
+def opened(path: str) -> Opened:
+    """A table, if it is there and its changes are fed."""
+    try:
+        table = DeltaTable(path)
+    except TableNotFoundError:
+        gone = TableError(f"{path} is no Delta table that is there")
+        gone.add_note("Give the folder of a table, the one that has _delta_log in it.")
+        raise gone from None
+    except DeltaError as reason:
+        raise TableError(f"the table {path} cannot be read: {_first_line(reason)}") from None
+    if table.metadata().configuration.get(FEED, "").lower() != "true":
+        off = TableError(f"the change data feed of {path} is off")
+        off.add_note(
+            f"Turn it on: DeltaTable(path).alter.set_table_properties({{'{FEED}': 'true'}}), and begin with "
+            "start='snapshot'."
+        )
+        raise off
+    return Opened(path, table)
+
+
+def reads(
+    group: list[VersionStretch], columns: pa.Schema, names: Mapping[str, str], layout: Layout
+) -> Iterator[list[Read]]:
+    """What several versions say, a batch of each in turn, so that copies of an event are together."""
+    for turn in zip_longest(*(_reads(stretch, columns, names, layout) for stretch in group)):
+        yield [read for read in turn if read is not None]
+
+
+def _reads(
+    stretch: VersionStretch, columns: pa.Schema, names: Mapping[str, str], layout: Layout
+) -> Iterator[Read]:
+    table = opened(stretch.path)
+    if table.identity != stretch.table:
+        raise made_anew(stretch.path)
+    source, row = f"{stretch.path}@{stretch.version}", 0
+    for op, rows in table.changes(stretch):
+        place = Place(source, row, stretch.version * VERSION_ROWS + row)
+        yield layout.read(_as_told(rows, op, stretch, columns, names), place)
+        row += rows.num_rows
+
+
+def _as_told(
+    rows: pa.RecordBatch, op: str, stretch: VersionStretch, columns: pa.Schema, names: Mapping[str, str]
+) -> pa.RecordBatch:
+    """Rows in the columns and types of the source, those that it adds among them."""
+    count = rows.num_rows
+    added: dict[str, Any] = {
+        "op": lambda: _repeated(op, count),
+        "time": lambda: rows.column(_TIME).cast(pa.timestamp("us", "UTC")),
+        "version": lambda: pa.repeat(pa.scalar(stretch.version, pa.int64()), count),
+        "replica": lambda: _repeated(stretch.replica, count),
+    }
+    own = {name: added[what]() for what, name in names.items()}
+    found = []
+    for field in columns:
+        if field.name not in own and field.name not in rows.schema.names:
+            error = SchemaError(f"version {stretch.version} of {stretch.path} has no column {field.name!r}")
+            error.add_note("The columns are those that the table had when the query started; start it again.")
+            raise error
+        column = own[field.name] if field.name in own else rows.column(field.name)
+        found.append(column if pa.types.is_dictionary(column.type) else _cast(column, field, stretch))
+    return pa.RecordBatch.from_arrays(found, names=columns.names)
+
+
+def _repeated(word: str, count: int) -> Any:
+    return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), count), [word])
+
+
+def _cast(column: Any, field: pa.Field, stretch: VersionStretch) -> Any:
+    try:
+        return column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as reason:
+        error = SchemaError(
+            f"{stretch.path}@{stretch.version}: column {field.name!r} cannot be {field.type}: {reason}"
+        )
+        error.add_note("The type of the column was changed; begin with a new checkpoint.")
+        raise error from None
+
+
+def made_anew(path: str) -> TableError:
+    """Another table is where one was."""
+    error = TableError(f"the table {path} was deleted and made again since it was read")
+    error.add_note("Begin a new checkpoint, or give the new table as another replica.")
+    return error
+
+
+@contextmanager
+def _named(path: str, version: int) -> Iterator[None]:
+    """What cannot be read of a version is said with its number and the way out."""
+    try:
+        yield
+    except (DeltaError, pa.ArrowException, OSError) as reason:
+        text = str(reason)
+        log = Path(path) / "_delta_log" / f"{version:020}.json"
+        if not log.exists() or "not found" in text or "No such file" in text:
+            what = f"version {version} of {path} is no longer there: it was cleaned up before it was read"
+            way = (
+                "Keep versions for longer (delta.logRetentionDuration, delta.deletedFileRetentionDuration), "
+                "and begin a new checkpoint with start='snapshot'."
+            )
+        elif "change data enabled" in text:
+            what = f"the change data feed of {path} was off at version {version}"
+            way = "Begin at a version since when it has been on, or with start='snapshot'."
+        else:
+            what = f"version {version} of {path} cannot be read: {_first_line(reason)}"
+            way = "Begin a new checkpoint with start='snapshot' where the version is damaged."
+        error = TableError(what)
+        error.add_note(way)
+        raise error from None
+
+
+def _first_line(reason: BaseException) -> str:
+    return next(iter(str(reason).splitlines()), type(reason).__name__)

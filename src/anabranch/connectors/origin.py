@@ -1,0 +1,117 @@
+"""What merged rows say of the folder they were read from, and what a sink makes of it.
+
+What a query writes is apart from what it reads. And a row that a shard refused is known there by its replica
+and its number, which stands for a file and a line: Spark's checkpoint has, for each micro-batch, how many
+files were read and which was the last, and files are there until their micro-batch is complete.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from anabranch.connectors.folder_listing import listing
+from anabranch.connectors.row_files import FILE_ROWS
+from anabranch.engines.spark.layout import ALONE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+FOLDER, NUMBERED = "anabranch.folder", "anabranch.numbered"
+"""Where the schema of merged rows says which folder they are from, and that its files number them."""
+
+_NOTHING = {"last": "", "files": 0}
+
+
+def folder_of(rows: "DataFrame") -> Path | None:
+    """The folder that merged rows are read from, where they say it."""
+    found = _told(rows).get(FOLDER)
+    return None if found is None else Path(found)
+
+
+def is_numbered(rows: "DataFrame") -> bool:
+    """The numbers of merged rows are those of files and lines of their folder."""
+    return bool(_told(rows).get(NUMBERED))
+
+
+def _told(rows: "DataFrame") -> Mapping[str, Any]:
+    return next((field.metadata for field in rows.schema.fields if field.name == "kind"), {})
+
+
+def check_apart(source: Path | None, sink: Path | None, *others: Path) -> None:
+    """Raise where a sink is in its source or the other way round, or one of the others is in the source."""
+    if source is None:
+        return
+    read = source.resolve()
+    for place in others if sink is None else (sink, *others):
+        written = place.resolve()
+        inside = written.is_relative_to(read)
+        if inside or (place is sink and read.is_relative_to(written)):
+            how = "is that" if written == read else "is inside" if inside else "holds"
+            error = ValueError(f"a query does not write where it reads, and {place} {how} {source}")
+            error.add_note("What it wrote would be taken for rows; give a folder beside the source.")
+            raise error
+
+
+@dataclass(frozen=True)
+class FilePlaces:
+    """Files and lines of rows that were refused in one micro-batch."""
+
+    source: Path
+    checkpoint: Path
+    batch: int
+
+    def placed(self, refused: dict[str, Any]) -> dict[str, Any]:
+        """A refused row with the file and line it stands for, where they can be told."""
+        numbered = re.search(r" row (\d+)$", refused["place"])
+        if numbered is None:
+            return refused
+        file, row = divmod(int(numbered[1]), FILE_ROWS)
+        path = self._path(refused["replica"], file)
+        if path is None:
+            return refused
+        place = f"{path}:{row + 1}"
+        reason = refused["reason"].replace(f"element {numbered[1]} ", f"element {place} ")
+        return refused | {"place": place, "reason": reason}
+
+    def _path(self, replica: str, number: int) -> Path | None:
+        for before, after in self._spans():
+            name = ALONE if set(after) == {ALONE} else replica
+            begin, end = before.get(name, _NOTHING), after.get(name, _NOTHING)
+            if begin["files"] <= number < end["files"]:
+                files = self._files.get(name, {})
+                read = [file for file in files if begin["last"] < file <= end["last"]]
+                known = len(read) == end["files"] - begin["files"]
+                return files[read[number - begin["files"]]] if known else None
+        return None
+
+    @cached_property
+    def _files(self) -> dict[str, dict[str, Path]]:
+        try:
+            return listing(self.source).files
+        except (ValueError, OSError):
+            return {}
+
+    def _spans(self) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        """From where to where each micro-batch read, the last first, as far back as Spark remembers."""
+        after = self._offset(self.batch)
+        for batch in range(self.batch - 1, -2, -1):
+            before = self._offset(batch)
+            if after is None or before is None:
+                return
+            yield before, after
+            after = before
+
+    def _offset(self, batch: int) -> dict[str, Any] | None:
+        """Where the source was at the end of a micro-batch, if it is the only one of its query."""
+        if batch < 0:
+            return {}
+        try:
+            _, _, *sources = (self.checkpoint / "offsets" / str(batch)).read_text().splitlines()
+            return msgspec.json.decode(sources[0], type=dict[str, Any]) if len(sources) == 1 else None
+        except (OSError, ValueError):
+            return None

@@ -1,0 +1,59 @@
+"""Which types of Spark's columns can be merged: those that Python is given, with one form for each value."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from anabranch.model.schema import SchemaError
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+
+def arrow_schema(schema: "StructType", zone: str | None) -> pa.Schema:
+    """The columns as Python is given them; a column that it is not given is named."""
+    from pyspark.errors import PySparkTypeError
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    fields = []
+    for field in schema:
+        try:
+            fields += list(to_arrow_schema(StructType([field]), timezone=zone))
+        except (PySparkTypeError, ValueError):
+            held = field.dataType.simpleString()
+            error = SchemaError(f"column {field.name!r} holds {held}, which Spark does not hand to Python")
+            error.add_note("Cast it, to text for example, or leave the column out of the rows.")
+            raise error from None
+    return pa.schema(fields)
+
+
+def check_forms(schema: "StructType", names: Iterable[str]) -> None:
+    """Raise where a column that tells events apart can hold one value in several forms."""
+    for name in names:
+        if _has_variant(schema[name].dataType):
+            held = schema[name].dataType.simpleString()
+            error = SchemaError(
+                f"what tells events apart has one form for each value, column {name!r} holds {held}, "
+                "which has several; copies of an event would be taken for other events"
+            )
+            error.add_note(
+                "Make text of it with to_json(), or name the columns that tell events apart in identity."
+            )
+            raise error
+
+
+def _has_variant(kind: "DataType") -> bool:
+    from pyspark.sql import types as t
+
+    match kind:
+        case t.VariantType():
+            return True
+        case t.ArrayType():
+            return _has_variant(kind.elementType)
+        case t.MapType():
+            return _has_variant(kind.keyType) or _has_variant(kind.valueType)
+        case t.StructType():
+            return any(_has_variant(field.dataType) for field in kind)
+    return False
