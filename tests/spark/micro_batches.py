@@ -545,7 +545,7 @@ def fault_of(drawn: Drawn) -> str | None:
         frontiers |= {shard: answer.status.frontier for shard, answer in answers.items()}
         wrong = judge.hear(answers, frontiers, inputs.hear(batch))
         for shard, listener in enumerate(listeners):
-            mine = [parcel.from_bytes(row.body) for row in rows if row.shard == query.ids[shard]]
+            mine = [parcel.from_bytes(row.body) for row in rows if row.shard == query.ids[shard] and row.body]
             meant = listener.hear(mine)
             ours = answers[shard].elements() if shard in answers else []
             if ours != meant or frontiers[shard] != listener.frontier:
