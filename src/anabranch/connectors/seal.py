@@ -3,8 +3,8 @@
 Spark's notes of a micro-batch do not say which it is, so notes that changed places, or were taken from a copy
 of another day, would be believed. The seal is a file of the checkpoint with the size and a checksum of each
 note that the next start relies on: the offsets of the last two micro-batches, the logs of the sources
-since they were last put together, and the changes of the state. Hadoop's checksum stands for a large file,
-where there is one beside it.
+since they were last put together, and the changes and forms of the state. When it is made, Hadoop's checksums
+beside the files stand for what is in them; when it is looked at, the files are read.
 """
 
 import re
@@ -18,8 +18,8 @@ from anabranch.connectors.writing import whole
 from anabranch.engines.spark.checkpoint import completed, damaged
 
 FILE = "anabranch-seal"
-_SUM = b"crc\0"
 _BYTES = 512
+_SUM = b"crc\0" + _BYTES.to_bytes(4, "big")
 
 
 class _Sealed(msgspec.Struct):
@@ -30,7 +30,7 @@ class _Sealed(msgspec.Struct):
 
 def seal(checkpoint: Path, batch: int) -> None:
     """Note what a checkpoint is, now that what micro-batch ``batch`` gives is written."""
-    found = {str(file.relative_to(checkpoint)): _mark(file) for file in _notes(checkpoint, batch)}
+    found = {str(file.relative_to(checkpoint)): _mark_of(file) for file in _notes(checkpoint, batch)}
     text = msgspec.json.encode(_Sealed(batch, found))
     with whole(str(checkpoint / FILE)) as file:
         file.write(b"%s\n%08x\n" % (text, crc32(text)))
@@ -68,7 +68,8 @@ def _read(file: Path) -> _Sealed:
 def _notes(checkpoint: Path, batch: int) -> Iterator[Path]:
     offsets = (checkpoint / "offsets" / str(n) for n in (batch - 1, batch))
     changes = (checkpoint / "state").glob(f"[0-9]*/[0-9]*/{batch + 1}.changelog")
-    yield from (file for file in (*offsets, *changes) if file.exists())
+    forms = (checkpoint / "state").glob("[0-9]*/_*/*/[0-9]*")
+    yield from (file for file in (*offsets, *changes, *forms) if file.is_file())
     for log in (checkpoint / "sources").glob("[0-9]*"):
         files = sorted((f for f in log.iterdir() if re.match(r"\d+(\.compact)?$", f.name)), key=_number)
         compact = max((n for n, file in enumerate(files) if file.suffix), default=0)
@@ -84,14 +85,19 @@ def _is_needed(file: Path) -> bool:
 
 
 def _number(file: Path) -> int:
-    return int(file.name.split(".")[0])
+    return int(re.split(r"\D", file.name)[0])
+
+
+def _mark_of(file: Path) -> tuple[int, int]:
+    """The mark of a file without reading it, where Hadoop keeps the checksums of its parts beside it."""
+    beside = file.with_name(f".{file.name}.crc")
+    if beside.exists() and (sums := beside.read_bytes()).startswith(_SUM):
+        return file.stat().st_size, crc32(sums)
+    return _mark(file)
 
 
 def _mark(file: Path) -> tuple[int, int]:
-    """The size of a file, and a checksum of the checksums of its parts, as Hadoop keeps them beside it."""
-    beside = file.with_name(f".{file.name}.crc")
-    if beside.exists() and (sums := beside.read_bytes()).startswith(_SUM + _BYTES.to_bytes(4, "big")):
-        return file.stat().st_size, crc32(sums)
+    """The size of a file, and a checksum of the checksums of its parts, as Hadoop writes them."""
     data = memoryview(file.read_bytes())
     parts = (crc32(data[at : at + _BYTES]).to_bytes(4, "big") for at in range(0, len(data), _BYTES))
-    return len(data), crc32(b"".join([_SUM, _BYTES.to_bytes(4, "big"), *parts]))
+    return len(data), crc32(b"".join([_SUM, *parts]))

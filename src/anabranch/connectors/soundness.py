@@ -29,7 +29,9 @@ def check_sound(checkpoint: Path) -> None:
     _check_identity(checkpoint / "metadata")
     needed = [last] if last in (done, 0) else [last - 1, last]
     for number in needed:
-        _check_offsets(checkpoint / "offsets" / str(number))
+        _check_note(checkpoint / "offsets" / str(number), 2)
+    if done >= 0:
+        _check_note(checkpoint / "commits" / str(done), 1)
 
 
 def _last_state(checkpoint: Path) -> int:
@@ -60,15 +62,13 @@ def _check_identity(file: Path) -> None:
         raise damaged(f"{file} says whose checkpoint it is, and this has no 'id'")
 
 
-def _check_offsets(file: Path) -> None:
-    """Raise where notes of Spark's cannot be read: a version, an object, and a line for each source."""
+def _check_note(file: Path, least: int) -> None:
+    """Raise where a note of Spark's is not a version and then an object, or a dash, in each line."""
     if not file.exists():
         raise damaged(f"{file} is gone, and the micro-batch after it is to be run again")
     version, *lines = file.read_bytes().splitlines() or [b""]
-    if version not in (b"v1", b"v2") or len(lines) < 2:
-        raise damaged(
-            f"{file} has a version, settings, and the offsets of each source, and this is cut short"
-        )
+    if not re.fullmatch(rb"v\d+", version) or len(lines) < least:
+        raise damaged(f"{file} has its version and {least} lines or more, and this is cut short")
     for line in lines:
         try:
             if line != b"-":

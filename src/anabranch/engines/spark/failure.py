@@ -107,7 +107,7 @@ _READING = re.compile(r"OperatorStateMetadata|StateSchema|MetadataLog|StreamMeta
 def _of_spark(text: str, trace: str) -> BaseException:
     """An error of Spark's own as what it means here."""
     cause = _innermost(text)
-    words = "\n".join(line for line in text.split("\n") if not re.match(r'\s+at |\s+File "', line))
+    words, causes = _without_frames(text), _without_frames(trace)
     if FULL.search(words):
         full = OSError(f"a disk that the query writes to is full: {cause}")
         full.add_note(SPACE)
@@ -119,11 +119,15 @@ def _of_spark(text: str, trace: str) -> BaseException:
         twice.add_note("Stop one of the two; what was written is there once. The other goes on.")
         return twice
     path = _PATH.search(words)
-    if path is not None:
-        return damaged(f"{path[1]} of the checkpoint cannot be used: {cause}")
-    if _STATE.search(words) or _READING.search(trace):
-        return damaged(f"the checkpoint cannot be read: {cause}")
-    return QueryError(cause)
+    if path is None and not (_STATE.search(words) or _READING.search(trace)):
+        return QueryError(cause)
+    path = path or _PATH.search(causes)
+    where = "the checkpoint" if path is None else f"{path[1]} of the checkpoint"
+    return damaged(f"{where} cannot be read: {cause}")
+
+
+def _without_frames(text: str) -> str:
+    return "\n".join(line for line in text.split("\n") if not re.match(r'\s+at |\s+File "', line))
 
 
 def _made(said: _Told) -> BaseException:
