@@ -21,17 +21,17 @@ settings.load_profile("repeatable")
 
 def pytest_addoption(parser):
     parser.addoption(
-        "--clusters", action="store_true", help="also run the tests that start clusters of processes"
+        "--slow", action="store_true", help="also run the tests that start clusters, or take long otherwise"
     )
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "clusters: starts a cluster of processes; only with --clusters")
+    config.addinivalue_line("markers", "slow: starts a cluster, or takes long otherwise; only with --slow")
 
 
 def pytest_collection_modifyitems(config, items):
-    if not config.getoption("--clusters"):
-        chosen = [item for item in items if "clusters" not in item.keywords]
+    if not config.getoption("--slow"):
+        chosen = [item for item in items if "slow" not in item.keywords]
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = chosen
 

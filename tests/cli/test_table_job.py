@@ -4,6 +4,7 @@ import inspect
 import subprocess
 import sys
 
+import pytest
 from deltalake import DeltaTable
 
 from anabranch import spark as ab
@@ -11,6 +12,7 @@ from anabranch.cli.job_ends import TableSinkTable
 from anabranch.cli.main import main
 
 
+@pytest.mark.slow
 def test_a_job_keeps_the_current_value_of_each_key(tmp_path):
     assert main(["init", str(tmp_path / "sample")]) == 0
     job = tmp_path / "sample" / "job.toml"

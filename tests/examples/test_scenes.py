@@ -135,7 +135,7 @@ def test_a_leader_is_followed_until_it_has_been_silent_for_longer_than_the_timeo
     assert leader_election(said, timeout=40) == ["a0", "a40"]
 
 
-@pytest.mark.clusters
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCENES)
 def test_an_example_prints_what_its_page_shows_and_leaves_nothing_behind(name, tmp_path):
     done = subprocess.run(

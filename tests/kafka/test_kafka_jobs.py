@@ -35,6 +35,7 @@ shards = 2
 """
 
 
+@pytest.mark.slow
 def test_a_job_merges_topics_into_a_topic(broker, topic, send, tmp_path):
     east, west, out = topic(), topic(), topic(partitions=2)
     for number in range(30):

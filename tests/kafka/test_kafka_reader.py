@@ -199,6 +199,11 @@ def test_a_value_that_is_no_row_is_refused_with_its_topic_partition_and_offset(t
     ]
 
 
+def settled(source, place):
+    """The end of a transaction is noted in each partition a moment after the broker has promised it."""
+    return any(next_of(source.reportLatestOffset()) == place for _ in range(1000))
+
+
 def test_records_of_transactions_are_read_when_they_are_committed_and_never_when_aborted(
     broker, topic, send, reader
 ):
@@ -213,6 +218,7 @@ def test_records_of_transactions_are_read_when_they_are_committed_and_never_when
         before = source.reportLatestOffset()
         end(30)
         assert next_of(before) == {name: {"0": 2 * number}}
+        assert settled(source, {name: {"0": 2 * number + 2}})
     start, end = everything(source)
     assert next_of(end) == {name: {"0": 4}}
     assert said(source, start, end) == ([(f"{name}-0", 0, [0])], [])
@@ -222,6 +228,7 @@ def test_records_of_transactions_are_read_when_they_are_committed_and_never_when
     send(name, row(8))
     assert source.latestOffset(end, ReadAllAvailable()) == end
     producer.abort_transaction(30)
+    assert settled(source, {name: {"0": 7}})
     later = source.latestOffset(end, ReadAllAvailable())
     assert said(source, end, later) == ([(f"{name}-0", 5, [8])], [])
 

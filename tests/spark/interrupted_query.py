@@ -3,8 +3,10 @@
 usage: interrupted_query.py FOLDER
 """
 
+import signal
 import sys
 from pathlib import Path
+from threading import Thread
 
 from anabranch import spark as ab
 
@@ -12,6 +14,13 @@ from anabranch import spark as ab
 def say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
+
+
+def tell(before: object) -> None:
+    """Say that the program waits, as soon as it has an answer to Ctrl-C."""
+    while signal.getsignal(signal.SIGINT) is before:
+        pass
+    say("waiting")
 
 
 def main(folder: Path) -> None:
@@ -24,7 +33,7 @@ def main(folder: Path) -> None:
     status = ab.status(query)
     say(f"heard {status.heard['insert']} in batch {status.batch}")
     say(f"ended {ab.wait(query, 0.01)} {ab.wait(query, 0)}")
-    say("waiting")
+    Thread(target=tell, args=(signal.getsignal(signal.SIGINT),), daemon=True).start()
     try:
         ab.wait(query)
     finally:

@@ -14,7 +14,7 @@ from anabranch import Case, difference
 from anabranch.testing.presentations import replicas
 from anabranch.testing.references import Shape
 
-pytestmark = pytest.mark.clusters
+pytestmark = pytest.mark.slow
 PROGRAM = """
 import sys
 from anabranch import spark as ab

@@ -10,7 +10,7 @@ import pytest
 QUERY = Path(__file__).with_name("connect_query.py")
 
 
-@pytest.mark.clusters
+@pytest.mark.slow
 def test_both_doors_and_the_status_work_through_spark_connect(tmp_path):
     command = [sys.executable, str(QUERY), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)

@@ -70,7 +70,7 @@ def pipeline(tmp_path):
     return folder
 
 
-@pytest.mark.clusters
+@pytest.mark.slow
 def test_a_pipeline_of_a_merge_shows_what_happened_and_goes_on_from_run_to_run(pipeline):
     assert "Run is COMPLETED" in run(pipeline)
     assert readings(pipeline) == happened(range(60))

@@ -50,8 +50,12 @@ def started(spark, plan: dict, folder: Path, subject: str, calm: str = ""):
             schema=SCHEMA,
             rows_per_trigger=plan["rows_per_trigger"],
         )
-    else:
+    elif subject == "folder":
         rows = ab.folder(spark, feed, files_per_trigger=len(plan["topics"]))
+    else:
+        files = spark.readStream.schema(SCHEMA).option("recursiveFileLookup", "true")
+        frame = files.option("maxFilesPerTrigger", len(plan["topics"])).parquet(str(feed))
+        rows = frame.selectExpr("*", "element_at(split(_metadata.file_path, '/'), -2) as replica")
     merged = ab.merge(rows, **COLUMNS, case=plan["case"])
     common = {"checkpoint": checkpoint, "available_now": True}
     sink = plan["sinks"][f"{calm}{subject}"]

@@ -58,6 +58,16 @@ def _reader(name: str) -> Callable[[ModuleType], None]:
     return arm
 
 
+def _packing(module: ModuleType) -> None:
+    reads = module._reads
+
+    @wraps(reads)
+    def held(*args: Any) -> Iterator[Any]:
+        return _each(reads(*args), "reading")
+
+    module._reads = held  # type: ignore[attr-defined]
+
+
 def _writer(name: str, sink: Callable[[Any], str]) -> Callable[[ModuleType], None]:
     def arm(module: ModuleType) -> None:
         writer = getattr(module, name)
@@ -77,6 +87,7 @@ def _kafka_sink(module: ModuleType) -> None:
 ARMS: dict[str, Callable[[ModuleType], None]] = {
     "anabranch.connectors.folder": _reader("FolderReader"),
     "anabranch.connectors.kafka.source": _reader("KafkaReader"),
+    "anabranch.engines.spark.stages": _packing,
     "anabranch.engines.spark.processor": lambda m: _around(m.ShardProcessor, "handleInputRows", "merging"),
     "anabranch.engines.spark.journal": lambda m: _around(m.Journal, "record", after="merged"),
     "anabranch.connectors.folder_sink": _writer("FolderWriter", lambda writer: str(writer.path)),

@@ -1,11 +1,12 @@
 """Rounds of kills, drawn from a seed: data, queries, kills, and whether the sinks are right in the end.
 
 A round is one session with three queries over the same two replicas: from folders to a folder, from topics
-to a topic (exactly once), and from folders to a Delta table of validity intervals. Right is what holds the
-relation that the replicas mean, and row by row what the same queries give that nobody kills.
+to a topic (exactly once), and from a frame of Spark's own to a Delta table of validity intervals. Right is
+what holds the relation that the replicas mean, and row by row what the same queries give that nobody kills.
 """
 
 import json
+import os
 import shutil
 from collections import Counter
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ BATCHES = 7
 LAST = BATCHES - 3
 """The last micro-batch that a kill is drawn for: a second arrival may be in the one after."""
 PARTITIONS = 2
+BEGAN = 1_767_225_600
 
 
 @dataclass
@@ -104,6 +106,8 @@ def laid_out(folder: Path, broker: Broker, name: str, copies: dict[str, list], b
         size = -(-len(copy) // batches)
         for number in range(batches):
             put(folder / "in", replica, number, copy[number * size : (number + 1) * size])
+            written = BEGAN + number  # Spark's own source reads files in the order of their times
+            os.utime(folder / "in" / replica / f"{number:04}.parquet", (written, written))
         broker.make_topic(topics[replica])
         for row in element_rows(copy).to_pylist():
             producer.produce(topics[replica], json.dumps(row))

@@ -86,6 +86,7 @@ def a_bit_of_a_state(place):
     file.write_bytes(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "error", "words"),
     [

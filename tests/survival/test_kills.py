@@ -37,7 +37,7 @@ def test_queries_whose_driver_and_whose_workers_are_killed_give_what_they_would_
     survived(Round("few", Random(11), "local[6,4]", kills, batches=3), tmp_path / "few", broker)
 
 
-@pytest.mark.clusters
+@pytest.mark.slow
 def test_queries_whose_executors_are_killed_give_what_they_would_have_given(tmp_path, broker):
     kills = [
         Kill(1, "executor", (Point("folder", 1, "merged"),)),

@@ -88,27 +88,18 @@ class TestAnotherProcess:
         query.stop()
         held(tmp_path / "checkpoint").release()
 
-    @pytest.mark.clusters
+    @pytest.mark.slow
     def test_of_two_programs_one_goes_on_and_nothing_is_doubled(self, spark, tmp_path):
-        (tmp_path / "in").mkdir()
-        schema = "kind string, start long, end long, old_end long, value string, replica string, n long"
-        row = {"kind": "insert", "start": 1, "end": 5, "old_end": None, "value": "x", "replica": "a", "n": 0}
-        columns = [("kind", pa.string()), *((name, pa.int64()) for name in ("start", "end", "old_end"))]
-        columns += [("value", pa.string()), ("replica", pa.string()), ("n", pa.int64())]
-        pq.write_table(pa.Table.from_pylist([row], pa.schema(columns)), tmp_path / "in" / "0.parquet")
-        rows = spark.readStream.schema(schema).parquet(str(tmp_path / "in"))
-        query = ab.write_folder(
-            ab.merge(rows, **ELEMENTS, sequence="n", case="R3"),
-            tmp_path / "out",
-            checkpoint=tmp_path / "checkpoint",
-        )
+        put(tmp_path / "in", "a", 0, [Insert({"value": "x"}, 1, 5), Stable(9)])
+        first = ab.write_folder(merged(spark, tmp_path), tmp_path / "out", checkpoint=tmp_path / "checkpoint")
         command = [sys.executable, "-c", SECOND, str(tmp_path)]
         second = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         assert second.returncode
         assert "a checkpoint is of one query at a time" in second.stderr
-        query.processAllAvailable()
-        query.stop()
-        assert [event.payload["value"] for event in relation_of(tmp_path / "out").events()] == ["x"]
+        put(tmp_path / "in", "a", 1, [Insert({"value": "y"}, 10, 15), Stable(19)])
+        first.processAllAvailable()
+        first.stop()
+        assert [e.payload["value"] for e in relation_of(tmp_path / "out").events()] == ["x", "y"]
 
 
 class TestFullDisks:
