@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import numpy as np
 from confluent_kafka import Consumer, Producer
@@ -29,6 +29,7 @@ from anabranch import spark as ab
 from anabranch.testing.broker import Broker
 
 WARM = 2
+WARM_SECONDS = 10
 REPLICAS = ("a", "b", "c")
 SCHEMA = "id long, at timestamp, text string"
 MERGING = {"start": "at", "replica": "replica", "disorder": "1 second", "case": "R3", "identity": "id"}
@@ -217,11 +218,14 @@ def latency(options) -> None:
                 broker.make_topic(topic, partitions=options.partitions)
             waits: list[tuple[float, float]] = []
             stages = {}
-            listener = Thread(target=listen, args=(broker, waits), daemon=True)
+            stopped = Event()
+            listener = Thread(target=listen, args=(broker, waits, stopped), daemon=True)
             listener.start()
             if name == "loop with a set":
                 process = subprocess.Popen([sys.executable, __file__, "loop", "--servers", broker.servers])
-                sent(broker, options)
+                number = sent(broker, options, WARM_SECONDS)
+                begin = time.time()
+                sent(broker, options, options.seconds, number)
                 process.terminate()
                 process.wait()
             else:
@@ -237,7 +241,10 @@ def latency(options) -> None:
                     checkpoint=place / "checkpoint",
                     exactly_once="exactly" in name,
                 )
-                sent(broker, options)
+                number = sent(broker, options, WARM_SECONDS)
+                query.processAllAvailable()
+                begin = time.time()
+                sent(broker, options, options.seconds, number)
                 query.processAllAvailable()
                 progress = [p["durationMs"] for p in query.recentProgress if p["numInputRows"]][
                     len(query.recentProgress) // 4 :
@@ -247,8 +254,9 @@ def latency(options) -> None:
                 }
                 query.stop()
             time.sleep(1)
-            begin = min(at for at, _ in waits) + options.seconds / 4
-            late = sorted(wait for at, wait in waits if at > begin)
+            stopped.set()
+            listener.join()
+            late = sorted(wait for at, wait in waits if at - wait > begin)
             middle, high = late[len(late) // 2], late[int(len(late) * 0.99)]
             print(
                 f"  {name:32} median {middle:.3f} s, 99 of 100 within {high:.3f} s, of {len(late):,}",
@@ -261,12 +269,12 @@ def latency(options) -> None:
                 )
 
 
-def sent(broker: Broker, options) -> None:
-    """Send so many records a second, all replicas together, in steps of 10 ms."""
+def sent(broker: Broker, options, seconds: int, number: int = 0) -> int:
+    """Send so many records a second, all replicas together, in steps of 10 ms; the number after the last."""
     producer = Producer({"bootstrap.servers": broker.servers, "linger.ms": 1})
-    step, number, text = options.rate // len(REPLICAS) // 100, 0, "x" * (options.width - 8)
+    step, text = options.rate // len(REPLICAS) // 100, "x" * (options.width - 8)
     begin = time.monotonic()
-    for tick in range(options.seconds * 100):
+    for tick in range(seconds * 100):
         now = time.time()
         for n in range(number, number + step):
             at = (BEGAN + timedelta(microseconds=n * 1_000_000 // (step * 100))).isoformat()
@@ -277,20 +285,22 @@ def sent(broker: Broker, options) -> None:
         producer.poll(0)
         time.sleep(max(0.0, begin + (tick + 1) / 100 - time.monotonic()))
     producer.flush()
+    return number
 
 
-def listen(broker: Broker, waits: list[tuple[float, float]]) -> None:
+def listen(broker: Broker, waits: list[tuple[float, float]], stopped: Event) -> None:
     """Note when an event comes out, and how long after it was sent first."""
     consumer = Consumer(
         {"bootstrap.servers": broker.servers, "group.id": "listener", "auto.offset.reset": "earliest"}
     )
     consumer.subscribe(["out"])
-    while True:
+    while not stopped.is_set():
         for message in consumer.consume(10_000, 0.05):
             record = json.loads(message.value())
             if record.get("sent"):
                 now = time.time()
                 waits.append((now, now - record["sent"]))
+    consumer.close()
 
 
 def follow(options) -> None:
