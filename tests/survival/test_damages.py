@@ -113,6 +113,7 @@ def test_a_damage_that_would_give_a_wrong_answer_is_named_and_nothing_is_lost(be
         assert bench.finished(FOLDER) == bench.meant[FOLDER.name]
 
 
+@pytest.mark.slow
 def test_a_checkpoint_from_an_older_copy_does_not_write_anything_twice(bench):
     """All in it belongs together; only the sink knows more."""
     bench.restored(FOLDER)
@@ -126,6 +127,7 @@ def test_a_checkpoint_from_an_older_copy_does_not_write_anything_twice(bench):
     assert bench.finished(FOLDER) == bench.meant[FOLDER.name]
 
 
+@pytest.mark.slow
 def test_a_micro_batch_that_runs_again_may_have_written_its_state_again(bench):
     """It was written and not complete, ran again, and was cut short again: all as it should be."""
     place = bench.restored(FOLDER) / CHECKPOINT
@@ -138,6 +140,7 @@ def test_a_micro_batch_that_runs_again_may_have_written_its_state_again(bench):
     check_sound(place)
 
 
+@pytest.mark.slow
 def test_a_seal_that_is_damaged_is_named_and_may_be_removed(bench):
     place = bench.restored(FOLDER) / CHECKPOINT
     (place / SEAL).write_bytes((place / SEAL).read_bytes()[1:])
@@ -148,6 +151,7 @@ def test_a_seal_that_is_damaged_is_named_and_may_be_removed(bench):
     check_sound(place)
 
 
+@pytest.mark.slow
 def test_the_name_of_a_query_is_not_made_anew_or_believed_unseen(bench):
     place = bench.restored(FOLDER) / CHECKPOINT
     name = query_id(place)
@@ -161,11 +165,13 @@ def test_the_name_of_a_query_is_not_made_anew_or_believed_unseen(bench):
     assert query_id(place) == name
 
 
+@pytest.mark.slow
 def test_a_damage_that_is_drawn_is_survived(bench):
     what, verdict, why = bench.verdict(8)
     assert verdict in (RIGHT, NAMED), (what, why)
 
 
+@pytest.mark.slow
 def test_a_damage_is_drawn_from_its_seed_alone(bench):
     said = []
     for _ in range(2):
