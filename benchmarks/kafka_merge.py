@@ -9,21 +9,18 @@ warm up and are not counted. Figures are records per second of the median round.
 
 import argparse
 import json
-import os
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
 
 import numpy as np
 from confluent_kafka import Consumer, Producer
+from spark_merge import started, workplace
 
 from anabranch import spark as ab
 from anabranch.testing.broker import Broker
@@ -88,7 +85,7 @@ def loop(broker: Broker, options, out: str | None) -> list[float]:
     seconds, count, begin = [], 0, time.monotonic()
     each = options.events * len(REPLICAS)
     while len(seconds) < options.rounds + WARM:
-        for message in consumer.consume(10_000, 1.0):
+        for message in consumer.consume(min(10_000, each - count), 1.0):
             record = json.loads(message.value())
             count += 1
             if record["id"] not in seen:
@@ -97,9 +94,9 @@ def loop(broker: Broker, options, out: str | None) -> list[float]:
                     producer.produce(out, message.value())
         if producer is not None:
             producer.poll(0)
-        if count >= each:
+        if count == each:
             now = time.monotonic()
-            seconds.append((now - begin) * each / count)
+            seconds.append(now - begin)
             count, begin = 0, now
     if producer is not None:
         producer.flush()
@@ -318,23 +315,6 @@ def follow(options) -> None:
                 seen.add(number)
                 producer.produce("out", message.value())
         producer.poll(0)
-
-
-@contextmanager
-def workplace():
-    """A folder for the files of one measurement."""
-    place = Path(tempfile.mkdtemp(prefix="kafka-merge-"))
-    try:
-        yield place
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
-
-
-def started(count: int):
-    """A session with so many shards, quiet."""
-    spark = ab.session("local[2]", shards=count, log=os.devnull)
-    spark.sparkContext.setLogLevel("OFF")
-    return spark
 
 
 PARTS = {"rates": rates, "latency": latency, "loop": follow}
