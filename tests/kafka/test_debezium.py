@@ -482,7 +482,7 @@ class Table:
         op = np.array([OPS[word] for word in found.rows.column("op").to_pylist()], np.int64)
         time = found.rows.column("time").cast(pa.int64()).to_numpy()
         told = self.changes.push(changes(op, time, found.rows.select(["id", "v"])))
-        assert not [told.detail(n) for n in range(len(told.refused))]
+        assert not [told.refused.detail(n) for n in range(len(told.refused))]
         self.relation.apply(told.elements)
 
 

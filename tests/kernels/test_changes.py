@@ -1,4 +1,4 @@
-"""Changes of a keyed table stand for the elements that the change-rows dialect reads from them."""
+"""Changes of a log of a keyed table stand for the elements that the change-rows dialect reads from them."""
 
 from dataclasses import dataclass
 from random import Random
@@ -124,7 +124,7 @@ def test_after_every_change_it_has_said_what_the_dialect_reads(random):
             kernel = stored_and_read_back(kernel)
         told, expected = kernel.push(batch_of([item])), oracle.push(item)
         assert said(told) == (expected or [])
-        assert told.refused.tolist() == ([0] if expected is None else [])
+        assert told.refused.number.tolist() == ([0] if expected is None else [])
         assert kernel.live == oracle.rows()
 
 
@@ -139,7 +139,7 @@ def test_however_the_changes_are_cut_into_batches_it_says_the_same(random):
         kernel = stored_and_read_back(kernel) if random.random() < 0.2 else kernel
         told, expected = kernel.push(batch_of(part)), [oracle.push(item) for item in part]
         assert said(told) == [element for elements in expected if elements for element in elements]
-        assert told.refused.tolist() == [n for n, elements in enumerate(expected) if elements is None]
+        assert told.refused.number.tolist() == [n for n, elements in enumerate(expected) if elements is None]
         assert told.origin.tolist() == [n for n, elements in enumerate(expected) for _ in elements or ()]
 
 
@@ -202,8 +202,8 @@ def test_a_change_that_does_not_fit_is_handed_back_with_the_reason_and_changes_n
     kernel = Changes(["id"])
     kernel.push(batch_of([Row(Op.INSERT, 9, {"id": 1, "v": "a"}), Progress(5)]))
     told = kernel.push(batch_of([item]))
-    assert (len(told.elements), told.refused.tolist(), told.rule(0)) == (0, [0], rule)
-    assert detail in told.detail(0)
+    assert (len(told.elements), told.refused.number.tolist(), told.refused.rule(0)) == (0, [0], rule)
+    assert detail in told.refused.detail(0)
     after = said(kernel.push(batch_of([Row(Op.DELETE, 12, {"id": 1})])))
     assert after == [Adjust({"id": 1, "v": "a"}, 9, FOREVER, 12)]
 
@@ -213,7 +213,7 @@ def test_after_the_end_of_time_nothing_is_held_and_nothing_fits():
     kernel.push(batch_of([Row(Op.INSERT, 1, {"id": 1}), Progress(FOREVER)]))
     assert (kernel.live, kernel.payloads.rows) == (0, 0)
     told = stored_and_read_back(kernel).push(batch_of([Row(Op.INSERT, 9, {"id": 2})]))
-    assert told.rule(0) is Rule.CHANGE_BEHIND_STABLE
+    assert told.refused.rule(0) is Rule.CHANGE_BEHIND_STABLE
 
 
 def test_a_table_that_has_not_begun_is_dumped_and_read_back():

@@ -1,23 +1,22 @@
-"""Shards that hear changes of tables merge what the change-rows dialect reads from each replica."""
+"""Shards that hear changes of tables merge what the oracle reads from the changes of each replica."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from random import Random
 
 import msgspec
 import pyarrow as pa
 import pytest
 
-from anabranch import BEGINNING, FOREVER, Batch, Relation, Stable, difference, incompatibility
+from anabranch import BEGINNING, FOREVER, Batch, Insert, Relation, Stable, difference, incompatibility
 from anabranch.engines.spark import parcel
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.layout import Layout, Place
 from anabranch.engines.spark.ops import spellings
 from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.shard import MARK, Shard, StateFormatError
-from anabranch.model.dialects import DialectError, change_rows
-from anabranch.model.dialects.change_rows import Change, Progress
 from anabranch.model.schema import SchemaError
 from anabranch.model.validity import InvalidElementError, Raise
+from anabranch.oracle.changes import Change, ChangedTable
 
 TASK_ROWS = 1 << 40
 SCHEMA = pa.schema(
@@ -51,43 +50,37 @@ class Said:
     v: str | None = None
     number: int = 0
 
-    def image(self) -> dict:
-        return {"site": self.site, "id": self.id} | ({} if self.v is None else {"v": self.v})
-
-    def item(self) -> Change | Progress:
-        match self.op:
-            case "stable":
-                return Progress(FOREVER if self.at is None else self.at)
-            case "delete":
-                return Change("delete", self.at, before=self.image())
-            case _:
-                return Change(self.op, self.at, after=self.image())
+    def change(self) -> Change:
+        named = {"site": self.site, "id": self.id} | ({} if self.v is None else {"v": self.v})
+        return Change(self.op, self.at, named)
 
 
-@dataclass
 class Table:
-    """What the dialect reads from the changes of one replica, read anew for each; the others do not fit."""
+    """What the oracle reads from the changes of one replica, and those that it refuses."""
 
-    items: list = field(default_factory=list)
-    elements: list = field(default_factory=list)
-    refused: list = field(default_factory=list)
+    def __init__(self, *, by_time: bool = True) -> None:
+        self.table, self.said, self.refused = ChangedTable(("site", "id"), by_time), {}, []
 
     def hear(self, said: Said) -> None:
-        try:
-            items = [*self.items, said.item()]
-            self.elements = list(change_rows.read(items, key=("site", "id"), ordered=False))
-            self.items = items
-        except DialectError:
+        if said.op == "stable":
+            unfit = self.table.promise(FOREVER if said.at is None else said.at)
+            self.refused += [self.said[id(change)] for change in unfit]
+            return
+        change = said.change()
+        self.said[id(change)] = said
+        if not self.table.push(change):
             self.refused.append(said)
 
     def refuses(self, said: Said) -> bool:
-        trial = Table(self.items)
-        trial.hear(said)
-        return bool(trial.refused)
+        """Whether a change that comes now will not fit, whatever else comes after all that has come."""
+        trial = replace(self.table, changes=list(self.table.changes))
+        change = said.change()
+        return not trial.push(change) or any(change is unfit for unfit in trial.promise(FOREVER))
 
     def relation(self) -> Relation:
         relation = Relation()
-        relation.apply(Batch.of(self.elements))
+        relation.apply(Batch.of([Insert(*version) for version in self.table.versions()]))
+        relation.apply(Stable(self.table.frontier))
         return relation
 
 
@@ -99,6 +92,7 @@ class Query:
         layout.check(SCHEMA)
         assert set(layout.key) <= set(names)
         self.packing = Packing(layout, shards, rows, ordered=layout.sequence is not None)
+        fragment = replace(fragment, by_time=fragment.by_time or not self.packing.ordered)
         self.shards = [Shard(fragment, number) for number in range(shards)]
         self.output, self.refused = Relation(), []
 
@@ -130,10 +124,10 @@ def shown(query: Query) -> list[tuple[str, int, int]]:
 
 
 def history(random: Random, length: int, *, step: int) -> list[Said]:
-    """Changes of one table in the order of their commits, which for one key are so far apart."""
+    """Changes of one table at even times in the order of their commits, for one key so far apart."""
     there, log, now, last = set(), [], 0, {}
     for _ in range(length):
-        now += random.choice((0, 0, 1, 3))
+        now += random.choice((0, 0, 2, 6))
         key = random.choice("xy"), random.randrange(3)
         at = max(now, last.get(key, -9) + step)
         op = random.choice(("update", "update", "delete")) if key in there else "insert"
@@ -143,24 +137,27 @@ def history(random: Random, length: int, *, step: int) -> list[Said]:
     return sorted(log, key=lambda said: said.at)
 
 
-def copy_of(log: list[Said], name: str, random: Random, *, noise: float) -> list[Said]:
-    """What a replica says: each key's changes in order, keys in disorder, progress, and what does not fit."""
-    keys = {(said.site, said.id) for said in log}
-    left = {key: [said for said in log if (said.site, said.id) == key] for key in sorted(keys)}
-    said, table = [], Table()
-    while any(left.values()):
-        oldest = min(rows[0].at for rows in left.values() if rows)
-        ready = [key for key, rows in left.items() if rows and rows[0].at < oldest + random.choice((1, 4, 9))]
-        now = [replace(left[random.choice(ready or [key for key in left if left[key]])].pop(0), replica=name)]
+def copy_of(log: list[Said], name: str, random: Random, *, late: int, by_time: bool) -> list[Said]:
+    """What a replica says: changes that are late, progress, and at odd times what will not fit.
+
+    Of a log the changes of each key keep their order, by time those at one time.
+    """
+    heard = Table(by_time=by_time)
+    for one in log if by_time else ():
+        heard.hear(one)
+    left, said = [replace(one, replica=name) for one in log], []
+    while left:
+        ready = [n for n, one in enumerate(left) if one.at <= left[0].at + random.choice((0, late))]
+        names = [(one.site, one.id, one.at if by_time else 0) for one in left]
+        now = [one := left.pop(names.index(names[random.choice(ready)]))]
         if random.random() < 0.2:
-            time = min((rows[0].at for rows in left.values() if rows), default=oldest)
-            now.append(Said(name, "stable", min(time, oldest)))
-        for one in now:
-            table.hear(one)
-        if random.random() < noise:
-            op, at = random.choice(("insert", "update", "delete")), random.choice((now[0].at, oldest - 9))
+            now.append(Said(name, "stable", min((one.at for one in left), default=one.at)))
+        for item in () if by_time else now:
+            heard.hear(item)
+        if random.random() < 0.2:
+            op, at = random.choice(("insert", "update", "delete")), random.choice((one.at, 0, -20)) + 1
             odd = Said(name, op, at, random.choice("xyz"), random.randrange(3), "odd")
-            now += [odd] if table.refuses(odd) else []
+            now += [odd] if heard.refuses(odd) else []
         said += now
     said.append(Said(name, "stable", None))
     return [replace(one, number=n) for n, one in enumerate(said)]
@@ -190,16 +187,24 @@ def micro_batches(random: Random, copies: list[list[Said]]) -> list[list[Said]]:
     return batches
 
 
+@pytest.mark.parametrize(
+    ("layout", "by_time"),
+    [(ORDERED, False), (ORDERED, True), (UNORDERED, True)],
+    ids=["log", "by time", "unordered"],
+)
 @pytest.mark.parametrize("seed", range(40))
-def test_replicas_in_their_order_are_merged_as_the_dialect_reads_them(seed):
+def test_replicas_in_disorder_are_merged_as_the_oracle_reads_their_changes(seed, layout, by_time):
     random = Random(seed)
-    log = history(random, random.choice((5, 20, 40)), step=0)
-    copies = [copy_of(log, name, random, noise=0.2) for name in "ab"[: random.choice((1, 2, 2))]]
-    query = Query(ORDERED, shards=random.choice((1, 2, 3)), rows=random.choice((1, 4, 1000)))
-    tables = {copy[0].replica: Table() for copy in copies}
+    log = history(random, random.choice((5, 20, 40)), step=0 if layout is ORDERED else 2)
+    late, names = random.choice((0, 4, 10)), "ab"[: random.choice((1, 2, 2))]
+    copies = [copy_of(log, name, random, late=late, by_time=by_time) for name in names]
+    fragment, shards = replace(FRAGMENT, by_time=by_time), random.choice((1, 2, 3))
+    query = Query(layout, fragment, shards, rows=random.choice((1, 4, 1000)))
+    tables = {copy[0].replica: Table(by_time=by_time) for copy in copies}
     for batch in micro_batches(random, copies):
         query.hear(*dealt(random, batch))
-        for said in sorted(batch, key=lambda said: said.number):
+        at_the_end = layout is UNORDERED
+        for said in sorted(batch, key=lambda said: (at_the_end and said.op == "stable", said.number)):
             tables[said.replica].hear(said)
         assert incompatibility(query.output, {n: t.relation() for n, t in tables.items()}) is None
         if random.random() < 0.4:
@@ -209,24 +214,24 @@ def test_replicas_in_their_order_are_merged_as_the_dialect_reads_them(seed):
         meant.hear(said)
     assert query.output.frontier == FOREVER
     assert difference(query.output, meant.relation()) is None
-    expected = [f"{s.replica} row {s.number}" for table in tables.values() for s in table.refused]
-    assert sorted(one.place for one in query.refused) == sorted(expected)
+    expected = [said for table in tables.values() for said in table.refused]
+    assert len(query.refused) == len(expected)
+    if layout is ORDERED:
+        places = [f"{said.replica} row {said.number}" for said in expected]
+        assert sorted(one.place for one in query.refused) == sorted(places)
     assert all(table.live == 0 for shard in query.shards for table in shard.tables.values())
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_without_a_sequence_changes_of_a_micro_batch_count_by_commit_time_and_then_by_place(seed):
+@pytest.mark.parametrize("seed", range(20))
+def test_without_a_sequence_changes_of_one_commit_time_count_by_place(seed):
     random = Random(seed)
-    log = [replace(said, replica="a") for said in history(random, 30, step=random.choice((0, 1)))]
+    log = [replace(said, replica="a") for said in history(random, 30, step=0)]
     query = Query(UNORDERED, shards=random.choice((1, 2)), rows=random.choice((1, 3, 1000)))
     table = Table()
     for batch in cut(random, log):
         tasks = dealt(random, batch)
-        reached = min((said.at for said in log), default=0) - random.randrange(3)
-        tasks[0].insert(random.randrange(len(tasks[0]) + 1), Said("a", "stable", reached))
         query.hear(*tasks)
-        in_time = sorted((said for task in tasks for said in task), key=lambda s: (s.op == "stable", s.at))
-        for said in in_time:
+        for said in [said for task in tasks for said in task]:
             table.hear(said)
         if random.random() < 0.4:
             query.store()
@@ -235,6 +240,25 @@ def test_without_a_sequence_changes_of_a_micro_batch_count_by_commit_time_and_th
     table.hear(Said("a", "stable", None))
     assert difference(query.output, table.relation()) is None
     assert len(query.refused) == len(table.refused)
+
+
+def test_an_update_may_come_a_micro_batch_before_the_insert_that_it_follows():
+    query = Query(UNORDERED, shards=2)
+    query.hear([Said("a", "update", 6, "x", 1, "b"), Said("a", "delete", 9, "x", 1)])
+    assert (shown(query), query.refused) == ([], [])
+    query.store()
+    query.hear([Said("a", "insert", 2, "x", 1, "a"), Said("a", "stable", 4)])
+    assert (shown(query), query.refused) == ([("a", 2, 6), ("b", 6, 9)], [])
+    query.hear([Said("a", "stable", None)])
+    assert query.refused == []
+
+
+def test_a_change_that_waits_when_its_replica_leaves_is_refused():
+    query = Query(ORDERED, replace(FRAGMENT, by_time=True))
+    query.hear([Said("a", "update", 6, "x", 1, "b", number=7)])
+    query.store()
+    query.hear([Said("a", "detach", None, number=8)])
+    assert [(one.rule, one.place) for one in query.refused] == [("no-such-row", "a row 7")]
 
 
 def test_a_replica_that_is_attached_again_begins_its_table_anew():
@@ -325,7 +349,7 @@ def test_more_words_may_be_known():
         (Said(None, "delete", 7, "x", 1), "malformed", "column 'replica' is null"),
         (Said("a", "delete", 7, "x", 2), "no-such-row", "no row of its key is there"),
         (Said("a", "update", 7, "y", 1, "b"), "no-such-row", "no row of its key is there"),
-        (Said("a", "update", 5, "x", 1, "b"), "no-such-row", "has been there since 6"),
+        (Said("a", "update", 5, "x", 1, "b"), "no-such-row", "a row that is there by then"),
         (Said("a", "insert", 7, "x", 1, "b"), "row-is-there", "has been there since 6"),
         (Said("a", "insert", 4, "x", 2, "b"), "change-behind-stable", "the last stable is 5"),
     ],
@@ -337,12 +361,15 @@ def test_a_change_that_does_not_fit_is_refused_with_reason_place_and_row_and_the
     query = Query(layout, shards=2)
     query.hear([Said("a", "insert", 6, "x", 1, "a", number=1), Said("a", "stable", 5, number=2)])
     query.hear([replace(bad, number=3), Said("a", "delete", 9, "x", 1, number=4)])
+    at_once = layout is ORDERED or rule in ("malformed", "change-behind-stable")
+    assert bool(query.refused) == at_once
+    query.store()
+    query.hear([Said("a", "stable", 10, number=5)])
     [refused] = query.refused
     assert (refused.rule, refused.replica) == (rule, bad.replica or refused.replica)
     assert reason in refused.reason
     assert refused.place.endswith("row 0" if layout is UNORDERED or rule == "malformed" else "row 3")
     assert (bad.op or "null") in refused.raw
-    query.hear([Said("a", "stable", 10, number=5)])
     assert [(event.start, event.end) for event in query.output.events()] == [(6, 9)]
 
 
@@ -371,6 +398,10 @@ def test_a_policy_that_raises_stops_at_a_change_that_does_not_fit():
     query = Query(ORDERED, replace(FRAGMENT, on_invalid=Raise()))
     with pytest.raises(InvalidElementError, match="element 3 of input 'a' breaks no-such-row"):
         query.hear([Said("a", "delete", 7, "x", 2, number=3)])
+    query = Query(ORDERED, replace(FRAGMENT, on_invalid=Raise(), by_time=True))
+    query.hear([Said("a", "delete", 7, "x", 2, number=3)])
+    with pytest.raises(InvalidElementError, match="element 3 of input 'a' breaks no-such-row"):
+        query.hear([Said("a", "stable", 8, number=4)])
 
 
 def test_rows_of_one_key_with_different_payloads_stay_apart_and_equal_ones_travel_once():

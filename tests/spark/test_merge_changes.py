@@ -1,5 +1,6 @@
 """A real query over change rows: two replicas of a table, merged, with what does not fit set aside."""
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -118,6 +119,26 @@ def test_changes_of_two_replicas_come_out_as_the_rows_of_one_table_with_their_li
     assert difference(shown(told), meant()) is None
     status = ab.status(query)
     assert (status.frontier, status.replicas["east"].refused) == (FOREVER, 0)
+
+
+def test_changes_that_come_in_an_earlier_micro_batch_than_those_they_follow_are_used(spark, tmp_path):
+    source, out = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    written(source / "1.parquet", [("u", at(9), "east", None, 1, 3.5), ("d", at(6), "east", None, 2, None)])
+    written(source / "2.parquet", [("c", at(1), "east", None, 2, 2.5), ("u", at(4), "east", None, 1, 1.5)])
+    written(source / "3.parquet", [("c", at(0), "east", None, 1, 0.5), ("d", at(8), "east", None, 2, None)])
+    written(source / "4.parquet", [("stable", None, "east", None, None, None)])
+    changes = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).parquet(str(source))
+    merged = ab.merge_changes(changes, key="id", time="committed", replica="site", payload=("id", "level"))
+    query = ab.write_folder(merged, out, checkpoint=tmp_path / "checkpoint", available_now=True)
+    assert ab.wait(query, 120)
+    told = spark.read.parquet(str(out)).toArrow().to_pylist()
+    assert difference(shown(told), meant()) is None
+    [refused] = [
+        json.loads(line) for file in out.glob("_quarantine/*") for line in file.read_text().splitlines()
+    ]
+    assert refused["rule"] == "no-such-row"
+    assert json.loads(refused["raw"])["time"].startswith("2026-03-01T12:00:08")
 
 
 def test_settings_that_do_not_fit_are_refused_before_a_query_runs(spark):

@@ -1,27 +1,41 @@
 """Changes of a keyed table as elements: a row holds from the commit that brought it to the one that ended it.
 
 Changes come in batches in which each is an insert from its commit time on, with its `Op` in ``old_end`` and
-the identity of its key columns; stables are progress. `model/dialects/change_rows.py` gives the same elements
-from objects; here a change that does not fit changes nothing and is handed back with the reason, and upsert
-is an update where the row is there, an insert where it is not.
+the identity of its key columns; stables are progress.
 
-Memory: the rows that are there, each payload once; none after stable(∞). Cost: constant per change.
+Changes of a log count in the order in which they come, and one that does not fit (an update of a row that is
+not there) is handed back at once, with the reason. Others count in the order of commit time, and at one time
+as they come: one that is late is put in its place, and the rows around it are adjusted. One that does not fit
+may do so when another has come, so it waits until a stable has passed it, and is then handed back.
+
+Memory: the rows that are there, and of changes that are no log those since the frontier; each payload once.
+None after stable(∞). Cost: constant per change, of a late one the changes of its key that are later.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anabranch.model.application import ADJUST, INSERT, STABLE
+from anabranch.kernels.change_chains import (
+    OP_DELETE,
+    OP_INSERT,
+    OP_UPDATE,
+    OP_UPSERT,
+    Chains,
+    apply_changes,
+    forget,
+    in_order,
+    restore,
+    rows_there,
+)
+from anabranch.model.application import INSERT
 from anabranch.model.batch import Batch
-from anabranch.model.compiled import compiled, inlined
 from anabranch.model.payloads import PayloadStore
-from anabranch.model.slots import NOBODY, TAG_MASK, link_all, node_in, slot_of, tag_in, vacate_slot
 from anabranch.model.time import BEGINNING, FOREVER, tick_text
 from anabranch.model.validity import Rule
 
@@ -29,30 +43,27 @@ from anabranch.model.validity import Rule
 class Op(IntEnum):
     """What happens to a row, as a number in a column."""
 
-    INSERT = 0
-    UPDATE = 1
-    DELETE = 2
-    UPSERT = 3
+    INSERT = OP_INSERT
+    UPDATE = OP_UPDATE
+    DELETE = OP_DELETE
+    UPSERT = OP_UPSERT
 
 
-_INSERT, _DELETE, _UPSERT = int(Op.INSERT), int(Op.DELETE), int(Op.UPSERT)
-
-FITS = -1
-BEHIND, AT_THE_END, NOT_THERE, NOT_YET, THERE = range(5)
 _RULES = (
     Rule.CHANGE_BEHIND_STABLE,
     Rule.EMPTY_LIFETIME,
     Rule.NO_SUCH_ROW,
-    Rule.NO_SUCH_ROW,
     Rule.ROW_IS_THERE,
+    Rule.NO_SUCH_ROW,
 )
 _DETAILS = (
     "the last stable is {known}",
     "this one commits at the end of time",
     "no row of its key is there",
-    "this one commits before that, the row of its key has been there since {known}",
     "a row of its key has been there since {known}",
+    "this one commits before that, the row of its key has been there since {known}",
 )
+_ROOM = 1024
 
 
 def changes(op: NDArray[np.int64], time: NDArray[np.int64], rows: pa.RecordBatch) -> Batch:
@@ -60,282 +71,170 @@ def changes(op: NDArray[np.int64], time: NDArray[np.int64], rows: pa.RecordBatch
     return Batch(np.full(len(op), INSERT, np.int8), time, np.full(len(op), FOREVER), op, rows)
 
 
-class RowTable(NamedTuple):
-    """State: the rows that are there, by the identity of their keys, as an open-addressing table."""
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Changes that do not fit, of this batch or of an earlier one."""
 
-    slots: NDArray[np.int64]
-    low: NDArray[np.uint64]
-    high: NDArray[np.uint64]
-    since: NDArray[np.int64]
-    place: NDArray[np.int64]
-    """Where the payload stands; NOBODY for a node that is free."""
-    free: NDArray[np.int32]
-    unused: NDArray[np.int64]
-    """How high the stack of free nodes is, as an array of one."""
+    changes: Batch
+    channel: Sequence[str]
+    number: NDArray[np.int64]
+    """Which row of its channel each was."""
+    reason: NDArray[np.int64]
+    known: NDArray[np.int64]
+    """What it does not fit with: the frontier, or since when there is a row of the key."""
 
-    @classmethod
-    def of_capacity(cls, capacity: int) -> "RowTable":
-        """No rows, with room for this many (a power of two)."""
-        return cls(
-            slots=np.full(2 * capacity, NOBODY, np.int64),
-            low=np.zeros(capacity, np.uint64),
-            high=np.zeros(capacity, np.uint64),
-            since=np.zeros(capacity, np.int64),
-            place=np.full(capacity, NOBODY, np.int64),
-            free=np.arange(capacity, dtype=np.int32)[::-1].copy(),
-            unused=np.array([capacity], np.int64),
-        )
+    def __len__(self) -> int:
+        return len(self.number)
 
-    @property
-    def capacity(self) -> int:
-        """How many rows fit."""
-        return len(self.free)
+    def rule(self, n: int) -> Rule:
+        """The rule that one of them breaks."""
+        return _RULES[self.reason[n]]
 
-    @property
-    def used(self) -> int:
-        """How many rows there are."""
-        return self.capacity - int(self.unused[0])
-
-    def live(self) -> NDArray[np.int64]:
-        """The nodes that hold a row."""
-        return np.flatnonzero(self.place != NOBODY)
-
-    def with_room(self, more: int) -> "RowTable":
-        """The same rows, each at the same node, with room for this many more."""
-        if more <= self.unused[0]:
-            return self
-        larger = RowTable.of_capacity(1 << (self.used + more - 1).bit_length())
-        for column in ("low", "high", "since", "place"):
-            getattr(larger, column)[: self.capacity] = getattr(self, column)
-        new, unused = larger.capacity - self.capacity, int(self.unused[0])
-        larger.free[new : new + unused] = self.free[:unused]
-        larger.unused[0] = new + unused
-        link_all(self.slots, larger.slots)
-        return larger
+    def detail(self, n: int) -> str:
+        """The values that break it."""
+        return _DETAILS[self.reason[n]].format(known=tick_text(int(self.known[n])))
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a batch of changes stands for, and which of them do not fit."""
+    """What a batch of changes stands for, and which do not fit and never will."""
 
     elements: Batch
     origin: NDArray[np.int64]
     """For each element the change it comes of, as a row of the batch."""
-    refused: NDArray[np.int64]
-    """The changes that do not fit."""
-    reason: NDArray[np.int64]
-    known: NDArray[np.int64]
-    """What they do not fit with: the frontier, or since when there is a row of the key."""
-
-    def rule(self, number: int) -> Rule:
-        """The rule that one of those that do not fit breaks."""
-        return _RULES[self.reason[number]]
-
-    def detail(self, number: int) -> str:
-        """The values that break it."""
-        return _DETAILS[self.reason[number]].format(known=tick_text(int(self.known[number])))
+    refused: Refused
 
 
 @dataclass(slots=True)
 class Changes:
-    """State: the rows of a table that are there, with their payloads, and how far its changes have come.
+    """State: the changes of a table that still count, with their payloads, and how far they have come.
 
     >>> from anabranch.model.notation import text
-    >>> rows = pa.RecordBatch.from_pylist([{"id": 1, "v": "a"}, {"id": 1, "v": "b"}, {"id": 2}])
+    >>> rows = pa.RecordBatch.from_pylist([{"id": 1, "v": "a"}, {"id": 1, "v": "b"}])
     >>> table = Changes(["id"])
-    >>> told = table.push(changes(np.array([Op.INSERT, Op.UPDATE, Op.DELETE]), np.array([3, 5, 6]), rows))
+    >>> told = table.push(changes(np.array([Op.INSERT, Op.UPDATE]), np.array([3, 5]), rows))
     >>> print(text(told.elements.elements()))
     + {"id": 1, "v": "a"} [3, ∞)
     ~ {"id": 1, "v": "a"} [3, ∞) -> [3, 5)
     + {"id": 1, "v": "b"} [5, ∞)
-    >>> told.refused.tolist(), told.detail(0)
-    ([2], 'no row of its key is there')
+    >>> told = table.push(changes(np.array([Op.INSERT]), np.array([6]), rows[1:]))
+    >>> told.refused.detail(0)
+    'a row of its key has been there since 5'
     """
 
     key: Sequence[str]
     """The columns that name a row."""
+    by_time: bool = False
+    """Changes count by commit time, and not as they come."""
     frontier: int = BEGINNING
     """No later change commits before this."""
-    rows: RowTable = field(default_factory=lambda: RowTable.of_capacity(1024), repr=False)
+    channels: list[str] = field(default_factory=list)
+    """Where the changes that still count come from."""
+    chains: Chains = field(default_factory=lambda: Chains.of_capacity(_ROOM), repr=False)
     payloads: PayloadStore = field(default_factory=PayloadStore, repr=False)
 
     @property
     def live(self) -> int:
-        """How many rows are there."""
-        return self.rows.used
+        """How many rows are there, after all changes."""
+        return int(rows_there(self.chains))
 
     @property
     def nbytes(self) -> int:
         """Bytes of state."""
-        return sum(column.nbytes for column in self.rows) + self.payloads.nbytes
+        return sum(column.nbytes for column in self.chains) + self.payloads.nbytes
 
-    def push(self, batch: Batch) -> Told:
-        """What changes and progress stand for."""
+    def push(self, batch: Batch, numbers: NDArray[np.int64] | None = None, channel: str = "") -> Told:
+        """What changes and progress stand for; with ``numbers`` they are these rows of a channel."""
+        numbers = np.arange(len(batch)) if numbers is None else numbers
         keys = batch.told_apart_by(self.key).identities
         payload = self.payloads.admit(batch.payload)
-        self.rows = self.rows.with_room(len(batch))
-        out = np.empty((2 * len(batch), 5), np.int64)
-        refused = np.empty((len(batch), 3), np.int64)
+        self.chains = self.chains.with_room(len(batch), self.frontier)
+        columns = batch.kind, batch.start, batch.old_end, keys
+        source = numbers, self._code(channel), not self.by_time
+        refused = np.empty((len(batch) + self.chains.waiting, 7), np.int64)
         brought = np.empty(len(batch), np.int32)
-        self.frontier, said, unfit, births = apply_changes(
-            self.rows,
-            (batch.kind, batch.start, batch.old_end, keys),
-            self.payloads.next_place,
-            self.frontier,
-            out,
-            refused,
-            brought,
-        )
-        kind, place, start, end, origin = np.ascontiguousarray(out[:said].T)
-        elements = Batch(
-            kind.astype(np.int8),
-            start,
-            end,
-            np.where(kind == ADJUST, FOREVER, 0),
-            self.payloads.rows_at(place, payload),
+        parts, room = [], 2 * len(batch)
+        row = unfit = births = 0
+        while row < len(batch):
+            out = np.empty((room, 6), np.int64)
+            row, self.frontier, said, more_unfit, more_births = apply_changes(
+                self.chains,
+                columns,
+                source,
+                row,
+                self.payloads.next_place,
+                self.frontier,
+                out,
+                refused[unfit:],
+                brought[births:],
+            )
+            unfit, births, room = unfit + more_unfit, births + more_births, 2 * room
+            parts.append(out[:said])
+        told = self._told(
+            np.concatenate(parts) if parts else np.empty((0, 6), np.int64), refused[:unfit], payload
         )
         self._forget_what_is_gone(payload, brought[:births])
-        return Told(elements, origin, *np.ascontiguousarray(refused[:unfit].T))
+        return told
+
+    def _code(self, channel: str) -> int:
+        if channel not in self.channels:
+            self.channels.append(channel)
+        return self.channels.index(channel)
+
+    def _told(self, out: NDArray[np.int64], refused: NDArray[np.int64], payload: pa.RecordBatch) -> Told:
+        kind, place, start, end, old_end, origin = np.ascontiguousarray(out.T)
+        rows = self.payloads.rows_at(place, payload)
+        elements = Batch(kind.astype(np.int8), start, end, old_end, rows)
+        order = np.lexsort((refused[:, 3], refused[:, 4]))
+        op, time, place, number, channel, reason, known = np.ascontiguousarray(refused[order].T)
+        unfit = changes(op, time, self.payloads.rows_at(place, payload))
+        names = [self.channels[n] for n in channel.tolist()]
+        return Told(elements, origin, Refused(unfit, names, number, reason, known))
 
     def _forget_what_is_gone(self, payload: pa.RecordBatch, brought: NDArray[np.int32]) -> None:
         if self.frontier == FOREVER:
-            self.rows, self.payloads = RowTable.of_capacity(1024), PayloadStore(self.payloads.schema)
+            self.chains, self.payloads = Chains.of_capacity(_ROOM), PayloadStore(self.payloads.schema)
             return
-        self.payloads.adopt(payload, self.rows.place, brought)
-        if self.payloads.crowded(self.rows.used):
-            self.payloads.compact(self.rows.place, self.rows.live())
+        self.payloads.adopt(payload, self.chains.place, brought)
+        if self.payloads.crowded(self.chains.used):
+            self.payloads.compact(self.chains.place, self.chains.live())
 
     def dump(self) -> tuple[dict[str, Any], list[pa.RecordBatch]]:
-        """The state as plain data: how far it is, and the rows as two record batches, payloads apart."""
-        nodes = self.rows.live()
-        columns = {name: getattr(self.rows, name)[nodes] for name in ("low", "high", "since")}
-        payload = self.payloads.at(self.rows.place[nodes])
-        return {"key": list(self.key), "frontier": self.frontier}, [
-            pa.RecordBatch.from_pydict(columns),
-            payload,
-        ]
+        """The state as plain data: how far it is, and the changes as two record batches, payloads apart."""
+        forget(self.chains, self.frontier)
+        nodes = np.empty(self.chains.used, np.int64)
+        in_order(self.chains, nodes)
+        columns = {name: getattr(self.chains, name)[nodes] for name in _SAVED}
+        payload = self.payloads.at(self.chains.place[nodes])
+        values = {"key": list(self.key), "frontier": self.frontier, "channels": self.channels}
+        return values, [pa.RecordBatch.from_pydict(columns), payload]
 
     @classmethod
-    def load(cls, metadata: dict[str, Any], batches: list[pa.RecordBatch]) -> "Changes":
+    def load(
+        cls, metadata: dict[str, Any], batches: list[pa.RecordBatch], *, by_time: bool = False
+    ) -> "Changes":
         """The state that was dumped; from here on it gives the same elements."""
         rows, payload = batches
-        state = cls(**metadata)
+        state = cls(by_time=by_time, **metadata)
         state.payloads.add(state.payloads.admit(payload))
-        state.rows = state.rows.with_room(len(rows))
-        _restore(state.rows, *(rows.column(name).to_numpy() for name in ("low", "high", "since")))
+        state.chains = state.chains.with_room(len(rows), state.frontier)
+        saved = {name: rows.column(name).to_numpy() for name in rows.schema.names}
+        if "since" in saved:  # as written before changes could come late: only the rows that are there
+            state.channels = [""]
+            saved |= {"time": saved["since"], "fits": np.ones(len(rows), np.int8)}
+        nothing = np.zeros(len(rows), np.int64)
+        columns = [saved.get(name, nothing).astype(_SAVED[name]) for name in _SAVED]
+        restore(state.chains, (columns[0], columns[1]), tuple(columns[2:]))
         return state
 
 
-@inlined
-def _tag_of(low: Any) -> Any:
-    """31 bits of a key; an identity is a hash, so its lowest bits are a home among the slots."""
-    return np.int64(low & TAG_MASK)
-
-
-@compiled
-def _find(table: RowTable, low: Any, high: Any) -> Any:
-    """The slot of the row of this key, or the empty slot where it would go."""
-    mask, tag = len(table.slots) - 1, _tag_of(low)
-    slot = tag & mask
-    while table.slots[slot] >= 0:
-        if tag_in(table.slots[slot]) == tag:
-            node = node_in(table.slots[slot])
-            if table.low[node] == low and table.high[node] == high:
-                break
-        slot = (slot + 1) & mask
-    return slot
-
-
-@compiled
-def _occupy(table: RowTable, slot: int, low: Any, high: Any, since: int, place: int) -> Any:
-    """Put a row into an empty slot; its node."""
-    table.unused[0] -= 1
-    node = np.int64(table.free[table.unused[0]])
-    table.slots[slot] = slot_of(_tag_of(low), node)
-    table.low[node], table.high[node] = low, high
-    table.since[node], table.place[node] = since, place
-    return node
-
-
-@compiled
-def _vacate(table: RowTable, slot: int) -> None:
-    """Free the node of a slot."""
-    node = node_in(table.slots[slot])
-    table.place[node] = NOBODY
-    table.free[table.unused[0]] = node
-    table.unused[0] += 1
-    vacate_slot(table.slots, slot)
-
-
-@inlined
-def _reason(op: int, time: int, frontier: int, is_there: bool, since: int) -> Any:
-    """Why a change does not fit, or that it does."""
-    if time == FOREVER:
-        return AT_THE_END
-    if time < frontier:
-        return BEHIND
-    if op == _INSERT:
-        return THERE if is_there else FITS
-    if not is_there:
-        return FITS if op == _UPSERT else NOT_THERE
-    return FITS if since <= time else NOT_YET
-
-
-@compiled
-def apply_changes(
-    table: RowTable,
-    batch: tuple[Any, Any, Any, Any],
-    place: int,
-    frontier: int,
-    out: Any,
-    refused: Any,
-    brought: Any,
-) -> tuple[int, int, int, int]:
-    """Apply changes and progress in order; there is room for all that may come of them.
-
-    ``batch`` are the columns kind, time, op and key; the payload of row r stands at ``place + r``. A row of
-    the output is (kind, place of the payload, start, end, row of the batch), one of what is refused (row of
-    the batch, reason, what it does not fit with). Returns the frontier, how many rows are out, how many are
-    refused, and how many nodes ``brought`` names: those of rows that came, of which some have left again.
-    """
-    kind, time, op, key = batch
-    said = unfit = births = 0
-    for row in range(len(kind)):
-        at = time[row]
-        if kind[row] == STABLE:
-            frontier = max(frontier, at)
-            out[said] = STABLE, NOBODY, at, 0, row
-            said += 1
-            continue
-        low, high = key[row, 0], key[row, 1]
-        slot = _find(table, low, high)
-        node = node_in(table.slots[slot])
-        is_there = node != NOBODY
-        since = table.since[node] if is_there else frontier
-        reason = _reason(op[row], at, frontier, is_there, since)
-        if reason != FITS:
-            refused[unfit] = row, reason, frontier if reason == BEHIND else since
-            unfit += 1
-            continue
-        if is_there:
-            out[said] = ADJUST, table.place[node], since, at, row
-            said += 1
-        if op[row] == _DELETE:
-            _vacate(table, slot)
-            continue
-        out[said] = INSERT, place + row, at, FOREVER, row
-        said += 1
-        if not is_there:
-            node = _occupy(table, slot, low, high, at, place)
-        if not is_there or table.place[node] < place:
-            brought[births] = node
-            births += 1
-        table.since[node], table.place[node] = at, place + row
-    return frontier, said, unfit, births
-
-
-@compiled
-def _restore(table: RowTable, low: Any, high: Any, since: Any) -> None:
-    """Put rows into an empty table, the payload of row r at place r."""
-    for row in range(len(low)):
-        _occupy(table, _find(table, low[row], high[row]), low[row], high[row], since[row], row)
+_SAVED = {
+    "low": np.uint64,
+    "high": np.uint64,
+    "time": np.int64,
+    "op": np.int8,
+    "fits": np.int8,
+    "number": np.int64,
+    "channel": np.int32,
+}
+"""The columns of a node that a dump has."""

@@ -39,6 +39,8 @@ class Fragment:
     remember: int = REMEMBER
     key: tuple[str, ...] | None = None
     """What names the rows of a table that the replicas send changes of; None: they send elements."""
+    by_time: bool = False
+    """Changes of a key count by commit time, not in the order of their channel."""
     columns: tuple[tuple[str, str], ...] = ()
     """What the columns of the rows were read as, by role, as far as the state depends on it."""
     clock: pa.DataType | None = None
@@ -59,7 +61,7 @@ class Fragment:
 
     def changes(self) -> Changes | None:
         """The table of a replica at its beginning, where replicas send changes."""
-        return None if self.key is None else Changes(self.key)
+        return None if self.key is None else Changes(self.key, by_time=self.by_time)
 
     def loaded(self, data: bytes, refuse: Callable[[Violation], object]) -> Merger:
         """A merge as it was dumped."""
@@ -72,7 +74,7 @@ class Fragment:
 
     def settings(self) -> dict[str, str]:
         """What the state depends on, so that it holds for as long as a checkpoint does."""
-        names = ("case", "policy", "pace", "identity", "properties", "lossy", "channels", "key")
+        names = ("case", "policy", "pace", "identity", "properties", "lossy", "channels", "key", "by_time")
         values = {name: getattr(self, name) for name in names}
         values["lossy"] = self.lossy if isinstance(self.lossy, bool) else sorted(self.lossy)
         return {name: str(value) for name, value in values.items()} | dict(self.columns)

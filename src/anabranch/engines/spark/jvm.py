@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -92,7 +93,8 @@ def end_jvm() -> None:
     process = getattr(gateway, "proc", None)
     context = SparkContext._active_spark_context
     if context is not None:
-        with suppress(Exception):
+        # After Ctrl-C in the middle of a call Spark may warn that it could not stop; we end its process.
+        with suppress(Exception), warnings.catch_warnings(action="ignore"):
             context.stop()
     with suppress(Exception):
         gateway.shutdown()

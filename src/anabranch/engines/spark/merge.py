@@ -104,6 +104,7 @@ def fragment_of(
     *,
     identity: tuple[str, ...] | None = None,
     key: tuple[str, ...] | None = None,
+    by_time: bool = False,
     case: Case | str | None,
     policy: OutputPolicy | None,
     properties: Properties | Fact | str | Iterable[Fact | str] | None,
@@ -129,6 +130,7 @@ def fragment_of(
         on_late=on_late or Quarantine(),
         remember=remember,
         key=key,
+        by_time=by_time,
     )
     fragment.merger(lambda _: None)  # which checks its settings, here and not in a worker
     return fragment
@@ -158,6 +160,8 @@ def merged(rows: "DataFrame | Door", layout: Layout, fragment: Fragment, rows_pe
     )
     native = not isinstance(rows, DataFrame)
     packing = Packing(layout, len(ids), rows_per_parcel, ordered=layout.sequence is not None or native)
+    if fragment.key is not None and not packing.ordered:
+        fragment = replace(fragment, by_time=True)
     parcels = packed(rows, packing, ids) if isinstance(rows, DataFrame) else rows.parcels(packing, ids)
     said = run(parcels, fragment, ids, OBSERVED, always=native)
     schema = spark_schema(rows.schema, unpacking, layout.start, payload_names, fragment.policy)

@@ -27,6 +27,7 @@ def merge_changes(
     time: str,
     op: str = "op",
     ops: Mapping[str, str] | None = None,
+    by_time: bool = False,
     replica: str | None = None,
     channel: str | None = None,
     sequence: str | None = None,
@@ -52,18 +53,21 @@ def merge_changes(
     are nothing else, the key among them), is an event from the commit that brought it to the one that changed
     or deleted it; of the row before a change only the key is needed.
 
-    Of one key, changes count in the order of ``sequence`` within their ``channel``; all of a key are in one
-    channel. Without a sequence, those of a micro-batch count by commit time, and at one time in the order in
-    which a task reads them. How far a replica has come is known from rows whose op is stable, or from
-    ``disorder``. A replica begins, and after an attach begins anew, with the rows of its table as inserts,
-    each at the time since when it has been there.
+    In a log, changes of a key count in the order of ``sequence`` within their ``channel``, or in which a door
+    reads them; all of a key are in one channel. Without that order, and with ``by_time`` in spite of it, they
+    count by commit time, in whatever micro-batch they come, and at one time as they are read. How far a
+    replica has come is known from rows whose op is stable, or from ``disorder``. A replica begins, and after
+    an attach begins anew, with the rows of its table as inserts, each at the time since when it has been
+    there.
 
-    A change that does not fit what its replica said before (of a row that is not there, or is there already,
-    or behind the frontier) is refused with the reason, as are rows without key or time and unknown ops.
+    A change that does not fit the ones before it (of a row that is not there, or is there already, or of a
+    log and earlier than its row) is refused with the reason: in a log at once, by time when a stable of its
+    replica has passed it, because the change it follows may come late. So are changes behind the stable, rows
+    without key or time and unknown ops.
     Out come the columns that `merge` gives. Where no key goes back in time, ``properties="keyed"`` is true.
     A replica that loses a change shows the row before it with a wrong end, which ``lossy`` does not excuse.
 
-    Memory: the table of each replica, besides what `merge` holds.
+    Memory: the table of each replica, by time its changes since the last stable too, and what `merge` holds.
     """
     by = names_of(key)
     if not by:
@@ -83,6 +87,7 @@ def merge_changes(
     )
     fragment = fragment_of(
         key=by,
+        by_time=by_time,
         case=case,
         policy=policy,
         properties=properties,

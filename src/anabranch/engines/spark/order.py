@@ -24,8 +24,13 @@ class Stretch:
     def place(self, row: int) -> str:
         """Where a row of the parcel comes from, for people to find it."""
         voice = self.voice
-        where = voice.replica if voice.channel in ("", voice.replica) else f"{voice.replica}/{voice.channel}"
-        return f"{where} row {voice.sequence + int(self.parcel.row[row])}"
+        return place_text(voice.replica, voice.channel, voice.sequence + int(self.parcel.row[row]))
+
+
+def place_text(replica: str, channel: str, number: int) -> str:
+    """Which row of which channel one is."""
+    where = replica if channel in ("", replica) else f"{replica}/{channel}"
+    return f"{where} row {number}"
 
 
 @dataclass(frozen=True, slots=True)

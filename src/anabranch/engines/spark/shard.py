@@ -11,8 +11,8 @@ In a channel whose order is not known an adjust waits for the end that it correc
 All shards are at one frontier after a micro-batch, but for what `FinalOnly` holds back: rounds, channels and
 frontiers follow from what every shard is told, never from events, which others do not see.
 
-Where replicas send changes, a table of each turns them into elements. In a channel whose order is known they
-count in that order; of any other channel, all changes of a micro-batch count by commit time, then by place.
+Where replicas send changes, a table of each turns them into elements. They count in the order of their
+channel, or by commit time and then in the order in which they are heard.
 """
 
 from collections import Counter
@@ -25,16 +25,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.order import Stretch, Turn, turns_of
+from anabranch.engines.spark.order import Stretch, Turn, place_text, turns_of
 from anabranch.engines.spark.parcel import Parcel, Voice
 from anabranch.engines.spark.patience import set_aside
 from anabranch.engines.spark.refusal import Refusal, change_text, refusal
-from anabranch.kernels.changes import Changes
+from anabranch.kernels.changes import Changes, Refused
 from anabranch.kernels.merge.state_bytes import from_bytes, to_bytes
 from anabranch.model.application import BROKEN, VALID, check_times
 from anabranch.model.batch import KINDS, Batch, Kind, concat
 from anabranch.model.elements import Attach, Control, Element
-from anabranch.model.time import BEGINNING
+from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.model.validity import Quarantine, Rule, Violation
 
 MARK = b"anabranch-shard-1\n"
@@ -199,13 +199,24 @@ class Shard:
         self, stretch: Stretch, rows: NDArray[np.int64], batch: Batch
     ) -> tuple[Batch, NDArray[np.int64]]:
         """The elements that changes stand for and the rows they come of; what does not fit is refused."""
-        replica = stretch.voice.replica
-        told = self.tables[replica].push(batch)
-        self.merger.tallies[replica].refused += len(told.refused)
-        for n, row in enumerate(told.refused.tolist()):
-            frontier = self.tables[replica].frontier
-            self._answer(told.rule(n), stretch, rows[row], batch, row, frontier, told.detail(n))
+        voice = stretch.voice
+        numbers = voice.sequence + stretch.parcel.row[rows]
+        told = self.tables[voice.replica].push(batch, numbers, voice.channel)
+        self._refuse_changes(voice.replica, told.refused)
         return told.elements, rows[told.origin]
+
+    def _passes(self, replica: str, frontier: int) -> None:
+        """Let the table of a replica know how far it is; what waited and fits no more is refused."""
+        if replica in self.tables:
+            self._refuse_changes(replica, self.tables[replica].push(Batch.stable(frontier)).refused)
+
+    def _refuse_changes(self, replica: str, refused: Refused) -> None:
+        self.merger.tallies[replica].refused += len(refused)
+        for n, number in enumerate(refused.number.tolist()):
+            place = place_text(replica, refused.channel[n], number)
+            raw, frontier = change_text(refused.changes, n), self.tables[replica].frontier
+            violation = Violation(refused.rule(n), number, raw, frontier, replica, refused.detail(n))
+            self._answer(violation, place)
 
     def _control(
         self, stretch: Stretch, row: NDArray[np.int64], at_the_end: dict[tuple[str, str], int]
@@ -225,6 +236,7 @@ class Shard:
                 known = self.frontiers[replica]
                 known[channel[1]] = max(time, known.get(channel[1], BEGINNING))
             self._promise()
+            self._passes(replica, FOREVER)
             self._says_out(self.merger.detach(replica))
             del self.frontiers[replica]
             self.tables.pop(replica, None)
@@ -253,8 +265,7 @@ class Shard:
                 continue
             reached = min(channels.values())
             if reached > one.said:
-                if replica in self.tables:
-                    self.tables[replica].push(Batch.stable(reached))
+                self._passes(replica, reached)
                 self._says_out(self.merger.push(replica, Batch.stable(reached, self.merger.schema)))
         self._agree()
 
@@ -301,7 +312,7 @@ class Shard:
         tally = self.merger.tallies[stretch.voice.replica]
         for row in range(len(rows)):
             tally.refused += 1
-            self._answer(rule, stretch, rows[row], batch, row, BEGINNING)
+            self._refuse_row(rule, stretch, rows[row], batch, row, BEGINNING)
 
     def _refuse_invalid(
         self, stretch: Stretch, rows: NDArray[np.int64], rules: NDArray[np.int8], reached: int
@@ -315,26 +326,21 @@ class Shard:
             rule = BROKEN[rules[row]]
             if self.fragment.key is not None and rule is Rule.INSERT_BEHIND_STABLE:
                 rule = Rule.CHANGE_BEHIND_STABLE
-            self._answer(rule, stretch, rows[row], batch, n, frontier)
+            self._refuse_row(rule, stretch, rows[row], batch, n, frontier)
 
-    def _answer(
-        self,
-        rule: Rule,
-        stretch: Stretch,
-        row: int,
-        batch: Batch,
-        place: int,
-        frontier: int,
-        detail: str = "",
+    def _refuse_row(
+        self, rule: Rule, stretch: Stretch, row: int, batch: Batch, place: int, frontier: int
     ) -> None:
-        sequence = int(stretch.voice.sequence + stretch.parcel.row[row])
         said: Element | Control | str = batch.element(place)
         if self.fragment.key is not None and batch.kind[place] == Kind.INSERT:
             said = change_text(batch, place)
-        violation = Violation(rule, sequence, said, frontier, stretch.voice.replica, detail)
+        number = int(stretch.voice.sequence + stretch.parcel.row[row])
+        self._answer(Violation(rule, number, said, frontier, stretch.voice.replica), stretch.place(row))
+
+    def _answer(self, violation: Violation, place: str) -> None:
         answer = self.merger.on_invalid
         if isinstance(answer, Quarantine):
-            self._now.refused.append(refusal(violation, stretch.place(row)))
+            self._now.refused.append(refusal(violation, place))
         else:
             answer(violation)
 
@@ -364,7 +370,8 @@ class Shard:
         shard._now, shard._stretch, shard._aside, shard.tables = Heard(), None, {}, {}
         position = begin + length
         for name, size in saved.tables.items():
-            shard.tables[name] = Changes.load(*from_bytes(data[position : position + size]))
+            table = from_bytes(data[position : position + size])
+            shard.tables[name] = Changes.load(*table, by_time=fragment.by_time)
             position += size
         shard.merger = fragment.loaded(data[position:], shard._refuse)
         return shard
