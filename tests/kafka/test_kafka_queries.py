@@ -228,7 +228,7 @@ def test_a_micro_batch_that_is_sent_again_is_repeated_or_not_and_a_merge_removes
 ):
     source, out = topic(), topic(partitions=2)
     expected = []
-    for number in range(3):
+    for number in range(2):
         rows = [{"at": 100 * number + n, "v": n} for n in range(20)]
         expected += [row["v"] + row["at"] * 1000 for row in rows]
         send(source, *rows)
@@ -247,7 +247,7 @@ def test_a_micro_batch_that_is_sent_again_is_repeated_or_not_and_a_merge_removes
             )
             ab.wait(query)
     found = [row for part in in_topic(broker, out, 2) for _, row in part if row["kind"] == "insert"]
-    assert len(found) == (60 if exactly_once else 120)
+    assert len(found) == (40 if exactly_once else 80)
 
     feeds = ab.kafka(
         spark, out, servers=broker.servers, schema="kind string, start long, end long, old_end long, v long"

@@ -1,6 +1,7 @@
 """Real queries: what comes out of Spark is what the replicas mean, through restarts and with nothing lost."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from random import Random
 from threading import Event
 
@@ -211,6 +212,19 @@ def test_each_micro_batch_is_told_to_who_watches(spark, tmp_path, copies):
     assert set(statuses[-1].replicas) == {"a", "b", "c"}
     assert statuses[-1].frontier == FOREVER
     assert {one.lag for one in statuses[-1].replicas.values()} == {0}
+
+
+def test_a_query_may_be_started_by_a_thread_that_did_not_make_the_session(spark, tmp_path):
+    put(tmp_path / "in", "a", 0, [Insert({"value": "x"}, 1, 5), Stable(FOREVER)])
+
+    def run():
+        merged = ab.merge(ab.folder(spark, tmp_path / "in"), **ELEMENTS)
+        query = ab.write_folder(merged, tmp_path / "out", checkpoint=tmp_path / "cp", available_now=True)
+        return ab.wait(query, 120)
+
+    with ThreadPoolExecutor() as pool:
+        assert pool.submit(run).result()
+    assert [event.payload["value"] for event in relation_of(tmp_path / "out").events()] == ["x"]
 
 
 def test_a_query_that_goes_on_reads_what_comes(spark, tmp_path, copies):

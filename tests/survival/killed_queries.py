@@ -67,7 +67,7 @@ def started(spark, plan: dict, folder: Path, subject: str, calm: str = ""):
                 merged, sink, servers=plan["servers"], key="value", exactly_once=True, **common
             )
         case _:
-            return ab.write_table(merged, sink, kind="history", **common)
+            return ab.write_table(merged, sink, kind="history", format=plan["table"], **common)
 
 
 def ended(spark, queries: dict) -> list[str]:

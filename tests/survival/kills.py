@@ -4,10 +4,10 @@
     ./run kills --count 30 --seed 7
     ./run kills --seed 7 --only 12      the round that kill 12 is of
 
-Every round is a session with three queries (folders to a folder, topics to a topic exactly once, folders to a
-Delta table), drawn from the seed alone. A kill happens when a query is at a drawn place of a drawn
-micro-batch, or up to a quarter of a second later. In the end each sink must hold what the replicas mean and,
-row by row, what the same query gives without kills.
+Every round is a session with three queries (folders to a folder, topics to a topic exactly once, a frame to a
+table of Delta's or of Parquet alone), drawn from the seed alone. A kill happens when a query is at a drawn
+place of a drawn micro-batch, or up to a quarter of a second later. In the end each sink must hold what the
+replicas mean and, row by row, what the same query gives without kills.
 """
 
 import argparse

@@ -95,6 +95,9 @@ ARMS: dict[str, Callable[[ModuleType], None]] = {
     "anabranch.connectors.tables.delta": lambda m: _around_commit(
         m.DeltaTarget, "_commit", lambda target: str(target.path)
     ),
+    "anabranch.connectors.tables.parquet": lambda m: _around_commit(
+        m.ParquetTarget, "_publish", lambda target: str(target.path), batch=1
+    ),
 }
 """What is done to a module when it has been imported."""
 
@@ -137,14 +140,15 @@ def _around(owner: Any, name: str, before: str = "", after: str = "") -> None:
     setattr(owner, name, held)
 
 
-def _around_commit(owner: Any, name: str, sink: Callable[[Any], str]) -> None:
+def _around_commit(owner: Any, name: str, sink: Callable[[Any], str], batch: int = -1) -> None:
+    """Call before and after a method, of whose arguments one is the micro-batch."""
     plain = getattr(owner, name)
 
     @wraps(plain)
-    def held(self: Any, *args: Any) -> None:
-        *_, batch = args
-        call("committing", sink(self), batch)
-        plain(self, *args)
-        call("committed", sink(self), batch)
+    def held(self: Any, *args: Any) -> Any:
+        call("committing", sink(self), args[batch])
+        done = plain(self, *args)
+        call("committed", sink(self), args[batch])
+        return done
 
     setattr(owner, name, held)

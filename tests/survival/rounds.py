@@ -1,8 +1,9 @@
 """Rounds of kills, drawn from a seed: data, queries, kills, and whether the sinks are right in the end.
 
 A round is one session with three queries over the same two replicas: from folders to a folder, from topics
-to a topic (exactly once), and from a frame of Spark's own to a Delta table of validity intervals. Right is
-what holds the relation that the replicas mean, and row by row what the same queries give that nobody kills.
+to a topic (exactly once), and from a frame of Spark's own to a table of validity intervals, one of Delta's in
+every other round and one of Parquet alone in the others. Right is what holds the relation that the replicas
+mean, and row by row what the same queries give that nobody kills.
 """
 
 import json
@@ -20,12 +21,14 @@ from survival.killing import Kill, Killing, Point
 from survival.places import AT_THE_END, IN_TASKS
 
 from anabranch import FOREVER, Case, Insert, Relation
+from anabranch.connectors.tables.parquet import ABOUT, LATEST, VERSIONS
 from anabranch.model.batch import Batch
 from anabranch.testing.broker import Broker
 from anabranch.testing.presentations import present
 from anabranch.testing.references import Shape, reference
 
 SUBJECTS = ("folder", "kafka", "table")
+TABLES = ("delta", "parquet")
 VICTIMS = ("driver", "worker", "executor")
 KILLS = {"driver": 4, "worker": 6, "executor": 6}
 """How many a round has: of the driver all queries at once, of others one query at a time."""
@@ -46,6 +49,7 @@ class Round:
     kills: list[Kill]
     subjects: tuple[str, ...] = SUBJECTS
     batches: int = BATCHES
+    table: str = "delta"
 
     @classmethod
     def drawn(cls, seed: int, number: int, victim: str, first: int) -> "Round":
@@ -67,7 +71,7 @@ class Round:
             Kill(first + n, _victim(random, victim), group, random.choice((0.0, random.random() / 4)))
             for n, group in enumerate(groups)
         ]
-        return cls(f"{seed}-{number}", random, master, kills)
+        return cls(f"{seed}-{number}", random, master, kills, table=TABLES[number % len(TABLES)])
 
     async def run(self, folder: Path, broker: Broker) -> dict[str, str]:
         """What is wrong with each subject in the end; nothing, where the sinks are right."""
@@ -78,6 +82,7 @@ class Round:
         copies = dict(zip(copies, named(copies.values()), strict=True))
         plan = laid_out(folder, broker, self.name, copies, self.batches)
         plan |= {"master": self.master, "case": case.name, "subjects": self.subjects}
+        plan["table"] = self.table
         await Killing(folder, plan, self.kills).run()
         [told] = named([[Insert(e.payload, e.start, e.end) for e in events]])
         meant = Counter((e.payload["value"], e.start, e.end) for e in told)
@@ -158,6 +163,8 @@ def rows_in(plan: dict, subject: str, sink: str) -> list[dict]:
             return [row for file in files for row in pq.read_table(file).to_pylist()]
         case "kafka":
             return in_topic(plan["servers"], sink)
+        case _ if plan["table"] == "parquet":
+            return pq.read_table(Path(sink, LATEST)).to_pylist()
         case _:
             return DeltaTable(sink).to_pyarrow_table().to_pylist()
 
@@ -198,7 +205,10 @@ def in_topic(servers: str, topic: str) -> list[dict]:
 
 
 def transactions(table: str) -> list[int]:
-    """The micro-batches that Delta's log has, in the order of its versions."""
+    """The micro-batches that a table has, in the order of its versions."""
+    versions = sorted(Path(table, VERSIONS).glob(f"0*/{ABOUT}"))
+    if versions:
+        return [json.loads(file.read_text())["batch"] for file in versions]
     files = sorted(Path(table, "_delta_log").glob("*.json"))
     actions = [json.loads(line) for file in files for line in file.read_text().splitlines()]
     return [action["txn"]["version"] for action in actions if "txn" in action]

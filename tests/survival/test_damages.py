@@ -86,7 +86,6 @@ def a_bit_of_a_state(place):
     file.write_bytes(data)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "error", "words"),
     [
@@ -97,8 +96,18 @@ def a_bit_of_a_state(place):
         ),
         (last_offsets, CheckpointError, rf"offsets/{LAST} is gone"),
         (offsets_that_changed_places, CheckpointError, rf"offsets/{LAST - 1} is not what it was"),
-        (states_that_changed_places, StateFormatError, rf"from the state of {LAST}, and of shard"),
-        (changes_that_changed_places, StateFormatError, rf"from the state of {LAST}, and of shard"),
+        pytest.param(
+            states_that_changed_places,
+            StateFormatError,
+            rf"from the state of {LAST}, and of shard",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            changes_that_changed_places,
+            StateFormatError,
+            rf"from the state of {LAST}, and of shard",
+            marks=pytest.mark.slow,
+        ),
         (a_bit_of_a_state, CheckpointError, rf"{LAST + 1}\.changelog is not what it was"),
     ],
 )
@@ -127,7 +136,6 @@ def test_a_checkpoint_from_an_older_copy_does_not_write_anything_twice(bench):
     assert bench.finished(FOLDER) == bench.meant[FOLDER.name]
 
 
-@pytest.mark.slow
 def test_a_micro_batch_that_runs_again_may_have_written_its_state_again(bench):
     """It was written and not complete, ran again, and was cut short again: all as it should be."""
     place = bench.restored(FOLDER) / CHECKPOINT
@@ -140,7 +148,6 @@ def test_a_micro_batch_that_runs_again_may_have_written_its_state_again(bench):
     check_sound(place)
 
 
-@pytest.mark.slow
 def test_a_seal_that_is_damaged_is_named_and_may_be_removed(bench):
     place = bench.restored(FOLDER) / CHECKPOINT
     (place / SEAL).write_bytes((place / SEAL).read_bytes()[1:])
@@ -151,7 +158,6 @@ def test_a_seal_that_is_damaged_is_named_and_may_be_removed(bench):
     check_sound(place)
 
 
-@pytest.mark.slow
 def test_the_name_of_a_query_is_not_made_anew_or_believed_unseen(bench):
     place = bench.restored(FOLDER) / CHECKPOINT
     name = query_id(place)
@@ -171,7 +177,6 @@ def test_a_damage_that_is_drawn_is_survived(bench):
     assert verdict in (RIGHT, NAMED), (what, why)
 
 
-@pytest.mark.slow
 def test_a_damage_is_drawn_from_its_seed_alone(bench):
     said = []
     for _ in range(2):

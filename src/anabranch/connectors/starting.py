@@ -42,19 +42,28 @@ def started(
         writer = writer.trigger(availableNow=True)
     elif trigger is not None:
         writer = every(writer, trigger)
+    connected = type(writer).__module__.startswith("pyspark.sql.connect")
     hold = held(checkpoint)
     try:
         check_sound(checkpoint)
         first()
+        if not connected:
+            _make_active(writer)
         query = _begun(writer)
     except BaseException:
         hold.release()
         raise
-    if type(writer).__module__.startswith("pyspark.sql.connect"):
+    if connected:
         hold.release()  # the server runs the query, whatever becomes of this process
     else:
         hold.until_the_end_of(query)
     return query
+
+
+def _make_active(writer: "DataStreamWriter") -> None:
+    """Let this thread know the session: Spark looks there for sinks, and one that did not make it has none."""
+    spark = writer._spark
+    spark._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
 
 
 def _begun(writer: "DataStreamWriter") -> "StreamingQuery":
