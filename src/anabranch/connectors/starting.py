@@ -61,7 +61,7 @@ def started(
 
 
 def _make_active(writer: "DataStreamWriter") -> None:
-    """Let this thread know the session: Spark looks there for sinks, and one that did not make it has none."""
+    """Let this thread know the session: Spark looks there for sinks, and only who made it knows it."""
     spark = writer._spark
     spark._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
 

@@ -1,0 +1,362 @@
+"""What a stable makes of nodes with ledgers: who decides, what is said, and what is final then.
+
+A stable looks at the nodes that it may change and at no others: those that begin before it, those with an end
+in the output that it freezes, and those of which an input shows an end that the output lacks.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from anabranch.kernels.heap import pop, push
+from anabranch.kernels.merge.lead import (
+    join_all,
+    leader,
+    next_stable,
+    passed_by_all,
+)
+from anabranch.kernels.merge.ledgers import (
+    CHANGE,
+    CREATOR,
+    END,
+    FIRST,
+    GIVEN,
+    NEXT,
+    WEIGHT,
+    Ledgers,
+    drop_all,
+    prune,
+    shown,
+    total_given,
+    total_shown,
+    want_what_is_shown,
+    want_what_stands,
+)
+from anabranch.kernels.merge.nodes import (
+    ABSENT,
+    HALF,
+    HEAD,
+    LENGTH,
+    PLACE,
+    SKIPPED,
+    START,
+    STATE,
+    VISITED,
+    Nodes,
+    decide,
+    leave_queue,
+    shorter,
+    sort_changing,
+)
+from anabranch.kernels.merge.said import (
+    Notes,
+    Said,
+    note,
+    say_adjust,
+    say_insert,
+    say_stable,
+)
+from anabranch.kernels.merge.sides import Sides
+from anabranch.model.compiled import inlined, inner
+from anabranch.model.slots import NOBODY
+from anabranch.model.time import FOREVER
+
+DONE, NO_ROOM, NOT_KEYED = range(3)
+"""How far a merge has come with a batch, and why no further."""
+
+
+@inner
+def _next_open(nodes: Nodes, ledgers: Ledgers, node: int, stable: int) -> Any:
+    """The end in the output that freezes next, or FOREVER."""
+    entry = nodes.cells[node, FIRST]
+    while entry != NOBODY:
+        if ledgers.cells[entry, GIVEN] and ledgers.cells[entry, END] >= stable:
+            return ledgers.cells[entry, END]
+        entry = ledgers.cells[entry, NEXT]
+    return np.int64(FOREVER)
+
+
+@inner
+def _next_more(nodes: Nodes, ledgers: Ledgers, node: int, i: int, stable: int) -> Any:
+    """The first open end that input i shows more often than the output has it, or ABSENT."""
+    entry = nodes.cells[node, FIRST]
+    while entry != NOBODY:
+        end = ledgers.cells[entry, END]
+        if end >= stable and shown(ledgers, entry, i + 1) > ledgers.cells[entry, GIVEN]:
+            return end
+        entry = ledgers.cells[entry, NEXT]
+    return np.int64(ABSENT)
+
+
+@inner
+def shorten(nodes: Nodes, ledgers: Ledgers, node: int, i: int, stable: int) -> None:
+    """Let input i's next stable look at a half-frozen node where it shows an end that the output lacks."""
+    end = _next_more(nodes, ledgers, node, i, stable)
+    if end == ABSENT:
+        return
+    heap = shorter(nodes, i)
+    if heap.size[0] == len(heap.key):
+        heap.size[0] = 0
+        for other in range(len(nodes.cells)):
+            if nodes.cells[other, STATE] == HALF and other != node:
+                first = _next_more(nodes, ledgers, other, i, stable)
+                if first != ABSENT:
+                    push(heap, first, other)
+    push(heap, end, node)
+
+
+@inner
+def keep_open(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, inputs: int) -> None:
+    """A node is half frozen with the ends it now has in the output."""
+    nodes.cells[node, STATE] = HALF
+    if nodes.open.size[0] == len(nodes.open.key):
+        nodes.open.size[0] = 0
+        for other in range(len(nodes.cells)):
+            if nodes.cells[other, STATE] == HALF and other != node:
+                push(nodes.open, _next_open(nodes, ledgers, other, stable), other)
+    push(nodes.open, _next_open(nodes, ledgers, node, stable), node)
+    for i in range(inputs):
+        shorten(nodes, ledgers, node, i, stable)
+
+
+@inner
+def _settle(nodes: Nodes, ledgers: Ledgers, node: int, time: int, inputs: int, evidence: bool) -> None:
+    """A node is as this stable leaves it."""
+    prune(nodes, ledgers, node, time, evidence)
+    entry, is_open = nodes.cells[node, FIRST], False
+    while entry != NOBODY:
+        is_open = is_open or (ledgers.cells[entry, GIVEN] > 0 and ledgers.cells[entry, END] >= time)
+        entry = ledgers.cells[entry, NEXT]
+    if is_open and time != FOREVER:
+        keep_open(nodes, ledgers, node, time, inputs)
+    else:
+        decide(nodes, node, time)
+
+
+@inner
+def _changes(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, time: int) -> bool:
+    """Whether anything has to be said about a node whose CHANGE is set."""
+    more = 0
+    half_frozen = nodes.cells[node, START] < stable
+    entry = nodes.cells[node, FIRST]
+    while entry != NOBODY:
+        end = ledgers.cells[entry, END]
+        if not half_frozen or end >= stable:
+            if ledgers.cells[entry, CHANGE] and end < time:
+                return True
+            more += ledgers.cells[entry, CHANGE]
+        entry = ledgers.cells[entry, NEXT]
+    return more != 0
+
+
+@inner
+def _visit(
+    nodes: Nodes,
+    ledgers: Ledgers,
+    node: int,
+    time: int,
+    first: int,
+    stable: int,
+    sides: Sides,
+    evidence: bool,
+    count: Any,
+) -> Any:
+    """Settle a node, or note it as one that changes; how many are noted then."""
+    if first == NOBODY:
+        want_what_stands(nodes, ledgers, node, stable, time, sides)
+    else:
+        want_what_is_shown(nodes, ledgers, node, stable, time, first, sides)
+    if _changes(nodes, ledgers, node, stable, time):
+        nodes.cells[node, STATE] = VISITED
+        nodes.changing[count] = node
+        return count + 1
+    _settle(nodes, ledgers, node, time, len(sides.attached), evidence)
+    return count
+
+
+@inner
+def _pick(nodes: Nodes, ledgers: Ledgers, node: int, open_from: int, sign: int, last: bool) -> Any:
+    """The first or the last open entry that has to lose (-1) or get (1) an event, or NOBODY."""
+    found, entry = np.int64(NOBODY), nodes.cells[node, FIRST]
+    while entry != NOBODY:
+        if ledgers.cells[entry, END] >= open_from and ledgers.cells[entry, CHANGE] * sign > 0:
+            found = entry
+            if not last:
+                return found
+        entry = ledgers.cells[entry, NEXT]
+    return found
+
+
+@inlined
+def _lose(ledgers: Ledgers, entry: int) -> Any:
+    ledgers.cells[entry, CHANGE] += 1
+    ledgers.cells[entry, GIVEN] -= 1
+    return ledgers.cells[entry, END]
+
+
+@inlined
+def _get(ledgers: Ledgers, entry: int) -> Any:
+    ledgers.cells[entry, CHANGE] -= 1
+    ledgers.cells[entry, GIVEN] += 1
+    return ledgers.cells[entry, END]
+
+
+@inner
+def _change(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, time: int, said: Said) -> None:
+    """Say what makes the output have the ends that are wanted, as far as this stable makes them final."""
+    start, place = nodes.cells[node, START], nodes.cells[node, PLACE]
+    open_from = stable if start < stable else start
+    more, entry = 0, nodes.cells[node, FIRST]
+    while entry != NOBODY:
+        if ledgers.cells[entry, END] >= open_from:
+            more += ledgers.cells[entry, CHANGE]
+        entry = ledgers.cells[entry, NEXT]
+    for _ in range(-more):
+        loser = _pick(nodes, ledgers, node, open_from, -1, False)
+        say_adjust(said, place, start, _lose(ledgers, loser), start)
+    for _ in range(more):
+        getter = _pick(nodes, ledgers, node, open_from, 1, False)
+        say_insert(said, place, start, _get(ledgers, getter))
+    while True:
+        loser = _pick(nodes, ledgers, node, open_from, -1, False)
+        getter = _pick(nodes, ledgers, node, open_from, 1, False)
+        if loser == NOBODY:
+            return
+        if ledgers.cells[getter, END] < time:
+            if ledgers.cells[loser, END] >= time:
+                loser = _pick(nodes, ledgers, node, open_from, -1, True)
+        elif ledgers.cells[loser, END] < time:
+            getter = _pick(nodes, ledgers, node, open_from, 1, True)
+        else:
+            return
+        old_end = _lose(ledgers, loser)
+        say_adjust(said, place, start, old_end, _get(ledgers, getter))
+
+
+@inner
+def _advance(
+    nodes: Nodes,
+    ledgers: Ledgers,
+    time: int,
+    first: int,
+    stable: int,
+    sides: Sides,
+    evidence: bool,
+    said: Said,
+    null_row: int,
+) -> None:
+    """Make the output agree with who decides as far as this stable makes it final."""
+    count: Any = np.int64(0)
+    while nodes.open.size[0] and (nodes.open.key[0] < time or time == FOREVER):
+        node = pop(nodes.open)
+        if nodes.cells[node, STATE] == HALF:
+            count = _visit(nodes, ledgers, node, time, first, stable, sides, evidence, count)
+    for i in range(len(sides.attached)):
+        if first not in (NOBODY, i):
+            continue
+        heap = shorter(nodes, i)
+        while heap.size[0] and heap.key[0] < time:
+            node = pop(heap)
+            if nodes.cells[node, STATE] == HALF:
+                count = _visit(nodes, ledgers, node, time, first, stable, sides, evidence, count)
+    while nodes.due.size[0] and nodes.due.key[0] < time:
+        count = _visit(nodes, ledgers, pop(nodes.due), time, first, stable, sides, evidence, count)
+    if count > 1:
+        sort_changing(nodes, count)
+    for n in range(count):
+        changed: Any = np.int64(nodes.changing[n])
+        _change(nodes, ledgers, changed, stable, time, said)
+        _settle(nodes, ledgers, changed, time, len(sides.attached), evidence)
+    say_stable(said, time, null_row)
+
+
+@inner
+def _differs(nodes: Nodes, ledgers: Ledgers, node: int, i: int, guarantee: int) -> tuple[Any, Any]:
+    """The first end that an input shows and the output lacks, and the first of the opposite, or ABSENT."""
+    extra, lacking = np.int64(ABSENT), np.int64(ABSENT)
+    entry = nodes.cells[node, FIRST]
+    while entry != NOBODY:
+        more = shown(ledgers, entry, i + 1) - ledgers.cells[entry, GIVEN]
+        if ledgers.cells[entry, END] >= guarantee:
+            if more > 0 and extra == ABSENT:
+                extra = ledgers.cells[entry, END]
+            if more < 0 and lacking == ABSENT:
+                lacking = ledgers.cells[entry, END]
+        entry = ledgers.cells[entry, NEXT]
+    return extra, lacking
+
+
+@inner
+def _compare(nodes: Nodes, ledgers: Ledgers, node: int, sides: Sides, notes: Notes) -> None:
+    """Count holes and disagreements of the inputs about a node that all have passed."""
+    given = total_given(nodes, ledgers, node)
+    for i in range(len(sides.attached)):
+        if not sides.attached[i] or sides.idle[i]:
+            continue
+        extra, lacking = _differs(nodes, ledgers, node, i, sides.guarantee[i])
+        if extra == ABSENT and lacking == ABSENT:
+            continue
+        missed = given - total_shown(nodes, ledgers, node, i + 1)
+        if not sides.complete[i] and missed > 0 and extra == ABSENT:
+            sides.holes[i] += missed
+            creator = nodes.cells[node, CREATOR]
+            if creator not in (NOBODY, i):
+                sides.filled[creator] += missed
+        else:
+            note(notes, sides, i, nodes.cells[node, PLACE], nodes.cells[node, START], extra, lacking)
+
+
+@inner
+def _leave(nodes: Nodes, ledgers: Ledgers, weight: Any) -> None:
+    node: Any = np.int64(nodes.decided[nodes.queue[HEAD]])
+    weight[0] -= nodes.cells[node, WEIGHT]
+    drop_all(nodes, ledgers, node)
+    leave_queue(nodes)
+
+
+@inner
+def _forget_passed(
+    nodes: Nodes, ledgers: Ledgers, sides: Sides, remember: int, notes: Notes, weight: Any
+) -> None:
+    """Compare and forget what every input has passed; forget the oldest of more than is remembered."""
+    if not nodes.queue[LENGTH]:
+        return
+    passed = passed_by_all(sides)
+    while nodes.queue[LENGTH] and nodes.stamp[nodes.queue[HEAD]] <= passed:
+        first: Any = np.int64(nodes.decided[nodes.queue[HEAD]])
+        _compare(nodes, ledgers, first, sides, notes)
+        _leave(nodes, ledgers, weight)
+    while nodes.queue[LENGTH] > remember:
+        nodes.queue[SKIPPED] += 1
+        _leave(nodes, ledgers, weight)
+
+
+@inner
+def drain(
+    nodes: Nodes,
+    ledgers: Ledgers,
+    stable: int,
+    sides: Sides,
+    pace: int,
+    evidence: bool,
+    remember: int,
+    said: Said,
+    notes: Notes,
+    weight: Any,
+    null_row: int,
+) -> tuple[int, int]:
+    """Let inputs join and lead until none is ahead of the output, or the output may not have room.
+
+    ``null_row`` is the place of a payload that is null, or NOBODY. Returns the stable and DONE or NO_ROOM.
+    """
+    while True:
+        join_all(sides, stable)
+        first = leader(sides)
+        time = next_stable(sides, pace) if first == NOBODY else sides.reached[first]
+        if time <= stable:
+            _forget_passed(nodes, ledgers, sides, remember, notes, weight)
+            return stable, DONE
+        if len(said.kind) - said.rows[0] <= weight[0]:
+            return stable, NO_ROOM
+        _advance(nodes, ledgers, time, first, stable, sides, evidence, said, null_row)
+        stable = time
