@@ -1,4 +1,4 @@
-"""Changes of a log of a keyed table stand for the elements that the change-rows dialect reads from them."""
+"""Changes of a keyed table stand for the rows that the oracle reads from all of them, in whatever order."""
 
 from dataclasses import dataclass
 from random import Random
@@ -14,10 +14,10 @@ from anabranch.kernels.changes import Changes, Op, Told, changes
 from anabranch.kernels.merge.state_bytes import from_bytes, to_bytes
 from anabranch.model.batch import Kind
 from anabranch.model.consistency import difference
-from anabranch.model.dialects import DialectError, change_rows
-from anabranch.model.dialects.change_rows import Change, Progress
+from anabranch.model.dialects import change_rows
 from anabranch.model.rows import rows_of
-from anabranch.oracle.relation import World, denoted
+from anabranch.oracle.changes import Change, ChangedTable
+from anabranch.oracle.relation import World
 
 randoms = st.randoms(use_true_random=False)
 
@@ -31,53 +31,50 @@ class Row:
     image: dict
 
 
-def meanings(item: Row | Progress):
-    """What an item may mean to the dialect, the first that fits counts."""
-    match item:
-        case Row(Op.INSERT, time, image):
-            return [lambda: Change("insert", time, after=image)]
-        case Row(Op.UPDATE, time, image):
-            return [lambda: Change("update", time, after=image)]
-        case Row(Op.DELETE, time, image):
-            return [lambda: Change("delete", time, before=image)]
-        case Row(Op.UPSERT, time, image):
-            return [*meanings(Row(Op.UPDATE, time, image)), *meanings(Row(Op.INSERT, time, image))]
-        case _:
-            return [lambda: item]
+@dataclass(frozen=True)
+class Progress:
+    time: int
+
+
+Item = Row | Progress
 
 
 class Meaning:
-    """The dialect, read anew from the beginning for every item; one that it stops at is left out."""
+    """The oracle, and the numbers of the items that it refuses."""
 
-    def __init__(self, key) -> None:
-        self.key, self.items, self.said = key, [], 0
+    def __init__(self, *, by_time: bool = True) -> None:
+        self.table, self.number, self.numbers = ChangedTable(("id",), by_time), 0, {}
 
-    def push(self, item: Row | Progress) -> list | None:
-        for meaning in meanings(item):
-            try:
-                elements = list(
-                    change_rows.read([*self.items, now := meaning()], key=self.key, ordered=False)
-                )
-            except DialectError:
-                continue
-            self.items.append(now)
-            said, self.said = elements[self.said :], len(elements)
-            return said
-        return None
+    def push(self, item: Item) -> list[int]:
+        """Hear an item; which items are refused with it."""
+        number, self.number = self.number, self.number + 1
+        if isinstance(item, Progress):
+            refused = self.table.promise(item.time)
+            return sorted(self.numbers[id(change)] for change in refused)
+        change = Change(item.op.name.lower(), item.time, item.image)
+        self.numbers[id(change)] = number
+        return [] if self.table.push(change) else [number]
+
+    def relation(self) -> Relation:
+        relation = Relation()
+        relation.apply(Batch.of([Insert(*version) for version in self.table.versions()]))
+        relation.apply(Stable(self.table.frontier))
+        return relation
 
     def rows(self) -> int:
-        world = denoted(change_rows.read(self.items, key=self.key, ordered=False))
-        return 0 if world.stable == FOREVER else sum(end == FOREVER for _, _, end in world.rows)
+        ended = self.table.frontier == FOREVER
+        return 0 if ended else sum(version.end == FOREVER for version in self.table.versions())
 
 
-def drawn(random: Random, length: int = 40) -> list[Row | Progress]:
-    """Changes of few keys, most of which fit, with ties, late ones and progress of every kind."""
+def drawn(random: Random, length: int = 40) -> list[Item]:
+    """Changes of few keys, most of which fit when all have come, in disorder, with ties and progress."""
     items, now, there = [], random.choice((0, -5, 10**15)), set()
+    late = random.choice((0, 0, 2, 6, 20))
     for _ in range(length):
         now += random.choice((0, 0, 1, 2))
         if random.random() < 0.15:
             over = FOREVER if random.random() < 0.03 else now
-            items.append(Progress(random.choice((now, now, now - 2, now + 1, over))))
+            items.append((now, Progress(random.choice((now - late, now, now - 2, now + 1, over)) - late)))
             continue
         key = random.randrange(4)
         op = random.choice((Op.UPDATE, Op.UPDATE, Op.DELETE) if key in there else (Op.INSERT,))
@@ -88,14 +85,13 @@ def drawn(random: Random, length: int = 40) -> list[Row | Progress]:
         name = random.choice((key, key, float(key)))
         image = {"id": name, "v": random.choice(("a", "b")), "w": random.choice((1, 2.5))}
         if op is Op.DELETE:
-            image = random.choice((image, {"id": name}, {"id": name, "v": None}))
-        items.append(
-            Row(op, time, {name: v for name, v in image.items() if random.random() > 0.05 or name == "id"})
-        )
-    return items
+            image = random.choice((image, {"id": name}))
+        image = {name: v for name, v in image.items() if random.random() > 0.05 or name == "id"}
+        items.append((now + random.choice((0, 0, late)), Row(op, time, image)))
+    return [item for _, item in sorted(items, key=lambda one: one[0])]
 
 
-def batch_of(items: list[Row | Progress]) -> Batch:
+def batch_of(items: list[Item]) -> Batch:
     """Items as the batch that the kernel takes."""
     rows = rows_of([item.image if isinstance(item, Row) else {} for item in items])
     return Batch(
@@ -112,45 +108,212 @@ def said(told: Told) -> list:
 
 
 def stored_and_read_back(kernel: Changes) -> Changes:
-    return Changes.load(*from_bytes(to_bytes(*kernel.dump())))
+    return Changes.load(*from_bytes(to_bytes(*kernel.dump())), by_time=kernel.by_time)
 
 
-@settings(max_examples=80)
+@pytest.mark.parametrize("by_time", [False, True])
+@settings(max_examples=120)
 @given(random=randoms)
-def test_after_every_change_it_has_said_what_the_dialect_reads(random):
-    kernel, oracle = Changes(("id",)), Meaning("id")
-    for item in drawn(random):
+def test_after_every_batch_it_has_said_what_the_oracle_reads_from_all_changes(by_time, random):
+    kernel, oracle = Changes(("id",), by_time=by_time), Meaning(by_time=by_time)
+    relation, world = Relation(), World()
+    items, begin = drawn(random, random.choice((40, 80))), 0
+    while begin < len(items):
+        part = items[begin : begin + random.choice((1, 1, 2, 7, 30))]
         if random.random() < 0.2:
             kernel = stored_and_read_back(kernel)
-        told, expected = kernel.push(batch_of([item])), oracle.push(item)
-        assert said(told) == (expected or [])
-        assert told.refused.number.tolist() == ([0] if expected is None else [])
+        told = kernel.push(batch_of(part), np.arange(begin, begin + len(part)), random.choice(("x", "y")))
+        for element in said(told):
+            assert world.apply(element) is None
+        relation.apply(told.elements)
+        expected = [number for item in part for number in oracle.push(item)]
+        assert difference(relation, oracle.relation()) is None
+        assert sorted(told.refused.number.tolist()) == sorted(expected)
+        for n, number in enumerate(told.refused.number.tolist()):
+            assert said_by(told, n) == items[number]
         assert kernel.live == oracle.rows()
+        begin += len(part)
 
 
-@settings(max_examples=80)
-@given(random=randoms)
-def test_however_the_changes_are_cut_into_batches_it_says_the_same(random):
-    kernel, oracle = Changes(["id"]), Meaning(["id"])
-    items = drawn(random, 80)
-    while items:
-        length = random.choice((len(items), 30, 7, 2, 1, 0))
-        part, items = items[:length], items[length:]
-        kernel = stored_and_read_back(kernel) if random.random() < 0.2 else kernel
-        told, expected = kernel.push(batch_of(part)), [oracle.push(item) for item in part]
-        assert said(told) == [element for elements in expected if elements for element in elements]
-        assert told.refused.number.tolist() == [n for n, elements in enumerate(expected) if elements is None]
-        assert told.origin.tolist() == [n for n, elements in enumerate(expected) for _ in elements or ()]
+def said_by(told: Told, n: int) -> Row:
+    batch = told.refused.changes
+    names = {name: value for name, value in batch.element(n).payload.items() if value is not None}
+    return Row(Op(batch.old_end[n]), int(batch.start[n]), names)
 
 
+@pytest.mark.parametrize("by_time", [False, True])
 @settings(max_examples=40)
 @given(random=randoms)
-def test_what_it_says_is_a_valid_stream(random):
-    kernel, world = Changes(["id"]), World()
-    for item in drawn(random, 60):
-        for element in said(kernel.push(batch_of([item]))):
-            assert world.apply(element) is None
-    assert world.stable == kernel.frontier
+def test_changes_in_their_order_stand_for_the_elements_that_the_dialect_reads(by_time, random):
+    kernel, items, there, now = Changes(["id"], by_time=by_time), [], set(), 0
+    for _ in range(40):
+        now, key = now + random.choice((0, 1, 2)), random.randrange(3)
+        op = random.choice((Op.UPDATE, Op.DELETE)) if key in there else Op.INSERT
+        there = there - {key} if op is Op.DELETE else there | {key}
+        items.append(Row(op, now, {"id": key, "v": random.choice("ab")}))
+        items += [Progress(now)] * (random.random() < 0.2)
+    log = [
+        change_rows.Progress(item.time)
+        if isinstance(item, Progress)
+        else change_rows.Change("delete", item.time, before=item.image)
+        if item.op is Op.DELETE
+        else change_rows.Change(item.op.name.lower(), item.time, after=item.image)
+        for item in items
+    ]
+    told = [element for item in items for element in said(kernel.push(batch_of([item])))]
+    assert told == list(change_rows.read(log, key="id", ordered=False))
+
+
+@settings(max_examples=60)
+@given(random=randoms)
+def test_in_whatever_order_changes_come_the_rows_are_the_same(random):
+    log = [item for item in drawn(random) if isinstance(item, Row) and item.time < FOREVER]
+    log = [Row(item.op, 3 * n, item.image) for n, item in enumerate(log)]
+    expected, shuffled = Relation(), Relation()
+    expected.apply(Changes(["id"], by_time=True).push(batch_of(log)).elements)
+    kernel = Changes(["id"], by_time=True)
+    for item in random.sample(log, len(log)):
+        shuffled.apply(kernel.push(batch_of([item])).elements)
+    assert difference(shuffled, expected) is None
+
+
+def test_a_change_that_comes_late_is_put_between_those_around_it():
+    kernel = Changes(["id"], by_time=True)
+    a, b, c = ({"id": 1, "v": v} for v in "abc")
+    kernel.push(batch_of([Row(Op.INSERT, 1, a), Row(Op.UPDATE, 7, c)]))
+    assert said(kernel.push(batch_of([Row(Op.UPDATE, 3, b)]))) == [Adjust(a, 1, 7, 3), Insert(b, 3, 7)]
+    assert said(kernel.push(batch_of([Row(Op.DELETE, 5, {"id": 1})]))) == [
+        Adjust(b, 3, 7, 5),
+        Adjust(c, 7, FOREVER, 7),
+    ]
+    assert said(kernel.push(batch_of([Row(Op.INSERT, 6, a)]))) == [Insert(a, 6, 7), Insert(c, 7, FOREVER)]
+
+
+def test_what_waited_for_the_change_before_it_counts_when_that_has_come():
+    kernel = Changes(["id"], by_time=True)
+    a, b = ({"id": 1, "v": v} for v in "ab")
+    assert said(kernel.push(batch_of([Row(Op.DELETE, 9, {"id": 1}), Row(Op.UPDATE, 5, b)]))) == []
+    kernel = stored_and_read_back(kernel)
+    assert said(kernel.push(batch_of([Row(Op.INSERT, 2, a)]))) == [Insert(a, 2, 5), Insert(b, 5, 9)]
+    assert not len(kernel.push(Batch.stable(20)).refused)
+
+
+def test_a_log_that_is_said_again_changes_nothing():
+    kernel, relation = Changes(["id"], by_time=True), Relation()
+    log = [
+        Row(Op.INSERT, 1, {"id": 1, "v": "a"}),
+        Row(Op.UPDATE, 3, {"id": 1, "v": "b"}),
+        Row(Op.UPDATE, 5, {"id": 1, "v": "c"}),
+    ]
+    relation.apply(kernel.push(batch_of(log)).elements)
+    once = relation.events()
+    relation.apply(kernel.push(batch_of(log)).elements)
+    assert sorted(map(repr, relation.events())) == sorted(map(repr, once))
+    assert kernel.push(Batch.stable(9)).refused.number.tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("item", "rule", "detail", "at_once"),
+    [
+        (Row(Op.INSERT, 4, {"id": 2}), Rule.CHANGE_BEHIND_STABLE, "the last stable is 5", True),
+        (Row(Op.UPDATE, FOREVER, {"id": 1}), Rule.EMPTY_LIFETIME, "at the end of time", True),
+        (Row(Op.UPDATE, 7, {"id": 3}), Rule.NO_SUCH_ROW, "no row of its key is there", False),
+        (Row(Op.DELETE, 7, {"id": 3}), Rule.NO_SUCH_ROW, "no row of its key is there", False),
+        (Row(Op.DELETE, 8, {"id": 1}), Rule.NO_SUCH_ROW, "no row of its key is there", False),
+        (Row(Op.INSERT, 9, {"id": 1}), Rule.ROW_IS_THERE, "has been there since 9", False),
+        (Row(Op.INSERT, 11, {"id": 1}), Rule.ROW_IS_THERE, "has been there since 9", False),
+    ],
+)
+def test_a_change_that_does_not_fit_waits_for_the_stable_and_is_handed_back_with_the_reason(
+    item, rule, detail, at_once
+):
+    kernel = Changes(["id"], by_time=True)
+    kernel.push(batch_of([Row(Op.INSERT, 9, {"id": 1, "v": "a"}), Progress(5)]), np.array([3, 4]), "east")
+    told = kernel.push(batch_of([item]), np.array([5]), "west")
+    assert not len(told.elements)
+    if not at_once:
+        assert not len(told.refused)
+        kernel = stored_and_read_back(kernel)
+        assert not len(kernel.push(Batch.stable(item.time)).refused)
+        told = kernel.push(Batch.stable(item.time + 1))
+    refused = told.refused
+    assert (refused.number.tolist(), refused.channel, refused.rule(0)) == ([5], ["west"], rule)
+    assert detail in refused.detail(0)
+    assert said_by(told, 0) == item
+    after = said(kernel.push(batch_of([Row(Op.DELETE, 12, {"id": 1})])))
+    assert after == [Adjust({"id": 1, "v": "a"}, 9, FOREVER, 12)]
+
+
+def test_a_dump_that_has_only_the_rows_that_are_there_is_read():
+    values, (columns, payload) = Changes(["id"], by_time=True).dump()
+    del values["channels"]
+    kernel = Changes(["id"], by_time=True)
+    kernel.push(batch_of([Row(Op.INSERT, 3, {"id": 1, "v": "a"})]))
+    _, (columns, payload) = kernel.dump()
+    before = pa.RecordBatch.from_pydict(
+        {"low": columns["low"], "high": columns["high"], "since": columns["time"]}
+    )
+    kernel = Changes.load(values, [before, payload], by_time=True)
+    told = kernel.push(batch_of([Row(Op.DELETE, 7, {"id": 1})]))
+    assert said(told) == [Adjust({"id": 1, "v": "a"}, 3, FOREVER, 7)]
+
+
+def test_many_rows_hold_from_their_commits_until_their_next_changes():
+    random = np.random.default_rng(3)
+    kernel, relation, oracle, there, parts = Changes(["id"], by_time=True), Relation(), Meaning(), set(), []
+    for time in range(12_000):
+        key = int(random.integers(5_000))
+        image = {"id": key, "v": int(random.integers(10))}
+        ends = key in there and random.random() < 0.3
+        parts.append(Row(Op.DELETE if ends else Op.UPDATE if key in there else Op.INSERT, time, image))
+        there = there - {key} if ends else there | {key}
+    late = np.argsort(np.arange(len(parts)) + random.integers(0, 3_000, len(parts)))
+    parts = [parts[n] for n in late]
+    for begin in range(0, len(parts), 1_500):
+        part = [*parts[begin : begin + 1_500], Progress(begin + 1_500 - 3_000)]
+        assert all(oracle.push(item) == [] for item in part[:-1])
+        told = kernel.push(batch_of(part))
+        assert not len(told.refused)
+        relation.apply(told.elements)
+        kernel = stored_and_read_back(kernel)
+    oracle.table.promise(9_000)
+    assert difference(relation, oracle.relation()) is None
+    assert kernel.live == len(there)
+
+
+@pytest.mark.parametrize("by_time", [False, True])
+def test_memory_follows_the_rows_that_are_there_and_not_the_changes_that_have_passed(by_time):
+    kernel, rows, sizes = Changes(["id"], by_time=by_time), 2_000, []
+    everyone = np.arange(rows)
+    for time in range(100):
+        image = pa.RecordBatch.from_pydict({"id": everyone, "v": [f"{time:0100}"] * rows})
+        told = kernel.push(changes(np.full(rows, Op.UPSERT), np.full(rows, time), image))
+        assert len(told.elements) == (rows if time == 0 else 2 * rows)
+        if by_time:
+            kernel.push(Batch.stable(time))
+        sizes.append(kernel.nbytes)
+    assert kernel.live == rows
+    assert max(sizes) <= 1.1 * max(sizes[:50])
+
+
+def test_what_a_stable_has_passed_is_kept_as_one_row_of_each_key():
+    kernel, rows = Changes(["id"], by_time=True), 20_000
+    image = pa.RecordBatch.from_pydict({"id": np.zeros(rows, np.int64), "v": np.arange(rows)})
+    kernel.push(changes(np.full(rows, Op.UPSERT), np.arange(rows), image))
+    kernel.push(Batch.stable(rows))
+    kernel = stored_and_read_back(kernel)
+    assert (kernel.chains.used, kernel.payloads.rows) == (1, 1)
+    told = kernel.push(changes(np.array([Op.DELETE]), np.array([rows]), image.slice(0, 1)))
+    assert said(told) == [Adjust({"id": 0, "v": rows - 1}, rows - 1, FOREVER, rows)]
+
+
+def test_one_change_may_alter_more_than_a_batch_has_room_for():
+    kernel, rows = Changes(["id"], by_time=True), 5_000
+    image = pa.RecordBatch.from_pydict({"id": np.zeros(rows, np.int64), "v": np.arange(rows)})
+    assert not len(kernel.push(changes(np.full(rows, Op.UPDATE), np.arange(rows) + 1, image)).elements)
+    told = kernel.push(batch_of([Row(Op.INSERT, 0, {"id": 0, "v": -1})]))
+    assert len(told.elements) == rows + 1
+    assert set(told.origin.tolist()) == {0}
 
 
 @pytest.mark.parametrize("key", [("site", "id"), ("id", "site")])
@@ -198,7 +361,7 @@ def test_an_upsert_inserts_a_row_or_updates_it():
         (Row(Op.INSERT, 9, {"id": 1}), Rule.ROW_IS_THERE, "has been there since 9"),
     ],
 )
-def test_a_change_that_does_not_fit_is_handed_back_with_the_reason_and_changes_nothing(item, rule, detail):
+def test_a_change_that_does_not_fit_in_a_log_is_handed_back_at_once(item, rule, detail):
     kernel = Changes(["id"])
     kernel.push(batch_of([Row(Op.INSERT, 9, {"id": 1, "v": "a"}), Progress(5)]))
     told = kernel.push(batch_of([item]))
@@ -206,64 +369,6 @@ def test_a_change_that_does_not_fit_is_handed_back_with_the_reason_and_changes_n
     assert detail in told.refused.detail(0)
     after = said(kernel.push(batch_of([Row(Op.DELETE, 12, {"id": 1})])))
     assert after == [Adjust({"id": 1, "v": "a"}, 9, FOREVER, 12)]
-
-
-def test_after_the_end_of_time_nothing_is_held_and_nothing_fits():
-    kernel = Changes(["id"])
-    kernel.push(batch_of([Row(Op.INSERT, 1, {"id": 1}), Progress(FOREVER)]))
-    assert (kernel.live, kernel.payloads.rows) == (0, 0)
-    told = stored_and_read_back(kernel).push(batch_of([Row(Op.INSERT, 9, {"id": 2})]))
-    assert told.refused.rule(0) is Rule.CHANGE_BEHIND_STABLE
-
-
-def test_a_table_that_has_not_begun_is_dumped_and_read_back():
-    kernel = stored_and_read_back(Changes(["id"]))
-    assert (kernel.live, kernel.frontier, list(kernel.key)) == (0, BEGINNING, ["id"])
-    assert said(kernel.push(Batch.stable(4))) == [Stable(4)]
-
-
-def test_many_rows_hold_from_their_commits_until_their_next_changes():
-    random = np.random.default_rng(3)
-    kernel, relation, items, there = Changes(["id"]), Relation(), [], set()
-    parts = []
-    for time in range(12_000):
-        key = int(random.integers(5_000))
-        image = {"id": key, "v": int(random.integers(10))}
-        ends = key in there and random.random() < 0.3
-        parts.append(Row(Op.DELETE if ends else Op.UPDATE if key in there else Op.INSERT, time, image))
-        there = there - {key} if ends else there | {key}
-    for begin in range(0, len(parts), 1_500):
-        part = parts[begin : begin + 1_500]
-        items += [meaning() for item in part for meaning in meanings(item)]
-        told = kernel.push(batch_of(part))
-        assert not len(told.refused)
-        relation.apply(told.elements)
-        kernel = stored_and_read_back(kernel)
-    expected = Relation()
-    expected.apply(Batch.of(change_rows.read(items, key="id", ordered=False)))
-    assert difference(relation, expected) is None
-    assert kernel.live == len(there)
-
-
-def test_memory_follows_the_rows_that_are_there_and_not_the_changes_that_have_passed():
-    kernel, rows, sizes = Changes(["id"]), 2_000, []
-    everyone = np.arange(rows)
-    for time in range(100):
-        image = pa.RecordBatch.from_pydict({"id": everyone, "v": [f"{time:0100}"] * rows})
-        told = kernel.push(changes(np.full(rows, Op.UPSERT), np.full(rows, time), image))
-        assert len(told.elements) == (rows if time == 0 else 2 * rows)
-        sizes.append(kernel.nbytes)
-    assert kernel.live == rows
-    assert max(sizes) <= 1.1 * max(sizes[:50])
-
-
-def test_a_row_that_changes_often_within_a_batch_is_kept_once():
-    kernel, rows = Changes(["id"]), 20_000
-    image = pa.RecordBatch.from_pydict({"id": np.zeros(rows, np.int64), "v": np.arange(rows)})
-    kernel.push(changes(np.full(rows, Op.UPSERT), np.arange(rows), image))
-    assert kernel.payloads.rows == 1
-    told = kernel.push(changes(np.array([Op.DELETE]), np.array([rows]), image.slice(0, 1)))
-    assert said(told) == [Adjust({"id": 0, "v": rows - 1}, rows - 1, FOREVER, rows)]
 
 
 def test_columns_may_come_later_and_become_wider():
@@ -277,3 +382,26 @@ def test_columns_may_come_later_and_become_wider():
         Insert({"id": 2, "v": 2.5}, 3, FOREVER),
         Adjust({"id": 1}, 1, FOREVER, 4),
     ]
+
+
+def test_a_table_that_has_not_begun_is_dumped_and_read_back():
+    kernel = stored_and_read_back(Changes(["id"]))
+    assert (kernel.live, kernel.frontier, list(kernel.key)) == (0, BEGINNING, ["id"])
+    assert said(kernel.push(Batch.stable(4))) == [Stable(4)]
+
+
+def test_after_the_end_of_time_nothing_is_held_and_nothing_fits():
+    kernel = Changes(["id"])
+    kernel.push(batch_of([Row(Op.INSERT, 1, {"id": 1}), Progress(FOREVER)]))
+    assert (kernel.live, kernel.payloads.rows) == (0, 0)
+    told = stored_and_read_back(kernel).push(batch_of([Row(Op.INSERT, 9, {"id": 2})]))
+    assert told.refused.rule(0) is Rule.CHANGE_BEHIND_STABLE
+
+
+def test_a_row_that_changes_often_within_a_batch_is_kept_once():
+    kernel, rows = Changes(["id"]), 20_000
+    image = pa.RecordBatch.from_pydict({"id": np.zeros(rows, np.int64), "v": np.arange(rows)})
+    kernel.push(changes(np.full(rows, Op.UPSERT), np.arange(rows), image))
+    assert kernel.payloads.rows == 1
+    told = kernel.push(changes(np.array([Op.DELETE]), np.array([rows]), image.slice(0, 1)))
+    assert said(told) == [Adjust({"id": 0, "v": rows - 1}, rows - 1, FOREVER, rows)]
