@@ -371,6 +371,18 @@ def test_a_change_that_does_not_fit_in_a_log_is_handed_back_at_once(item, rule, 
     assert after == [Adjust({"id": 1, "v": "a"}, 9, FOREVER, 12)]
 
 
+def test_one_change_may_leave_more_without_a_row_than_a_batch_has_changes():
+    kernel, rows = Changes(["id"], by_time=True), 5_000
+    image = pa.RecordBatch.from_pydict({"id": np.zeros(rows, np.int64), "v": np.arange(rows)})
+    kernel.push(batch_of([Row(Op.INSERT, 0, {"id": 0, "v": -1})]))
+    kernel.push(changes(np.full(rows, Op.UPDATE), np.arange(rows) + 2, image))
+    told = kernel.push(batch_of([Row(Op.DELETE, 1, {"id": 0}), Progress(rows + 2)]))
+    assert said(told)[0] == Adjust({"id": 0, "v": -1}, 0, 2, 1)
+    assert len(told.elements) == rows + 2
+    assert told.refused.number.tolist() == list(range(rows))
+    assert kernel.live == 0
+
+
 def test_columns_may_come_later_and_become_wider():
     kernel = Changes(["id"])
     kernel.push(batch_of([Row(Op.INSERT, 1, {"id": 1})]))

@@ -302,7 +302,7 @@ def apply_changes(
     refused: Any,
     brought: Any,
 ) -> tuple[int, int, int, int, int]:
-    """Apply changes and progress from a row on, as long as there is room for the elements they stand for.
+    """Apply changes and progress from a row on, as long as there is room for what comes of them.
 
     ``batch`` are the columns kind, time, op and key, ``source`` the row of its channel that each is, the
     channel, and whether they count as they come; the payload of row r stands at ``place + r``. A row of the
@@ -316,7 +316,7 @@ def apply_changes(
     for row in range(begin, len(kind)):
         at = time[row]
         if kind[row] == STABLE:
-            if said == len(out):
+            if said == len(out) or unfit + chains.counts[_DOUBTS] > len(refused):
                 return row, frontier, said, unfit, births
             frontier = max(frontier, at)
             out[said] = STABLE, NOBODY, at, 0, 0, row

@@ -151,13 +151,13 @@ class Changes:
         self.chains = self.chains.with_room(len(batch), self.frontier)
         columns = batch.kind, batch.start, batch.old_end, keys
         source = numbers, self._code(channel), not self.by_time
-        refused = np.empty((len(batch) + self.chains.waiting, 7), np.int64)
         brought = np.empty(len(batch), np.int32)
-        parts, room = [], 2 * len(batch)
-        row = unfit = births = 0
+        elements, refused = [np.empty((0, 6), np.int64)], [np.empty((0, 7), np.int64)]
+        row, births, room = 0, 0, 2 * len(batch)
         while row < len(batch):
             out = np.empty((room, 6), np.int64)
-            row, self.frontier, said, more_unfit, more_births = apply_changes(
+            unfit = np.empty((len(batch) + self.chains.waiting, 7), np.int64)
+            row, self.frontier, said, left, born = apply_changes(
                 self.chains,
                 columns,
                 source,
@@ -165,14 +165,13 @@ class Changes:
                 self.payloads.next_place,
                 self.frontier,
                 out,
-                refused[unfit:],
+                unfit,
                 brought[births:],
             )
-            unfit, births, room = unfit + more_unfit, births + more_births, 2 * room
-            parts.append(out[:said])
-        told = self._told(
-            np.concatenate(parts) if parts else np.empty((0, 6), np.int64), refused[:unfit], payload
-        )
+            births, room = births + born, 2 * room
+            elements.append(out[:said])
+            refused.append(unfit[:left])
+        told = self._told(np.concatenate(elements), np.concatenate(refused), payload)
         self._forget_what_is_gone(payload, brought[:births])
         return told
 
