@@ -28,8 +28,9 @@ from anabranch import (
 from anabranch.cli.following import stoppable
 from anabranch.cli.job import read_job
 from anabranch.cli.job_ends import SinkTable
-from anabranch.cli.job_tables import MergeTable, SparkTable
+from anabranch.cli.job_tables import SparkTable
 from anabranch.cli.main import main
+from anabranch.cli.merge_tables import MergeTable
 from anabranch.cli.micro_batches import Lines, leader
 from anabranch.cli.spark_errors import told_as_ours
 from anabranch.engines.spark.failure import WorkerError
@@ -55,7 +56,7 @@ def job_file(folder: Path, *parts: str, name: str = "job.toml") -> str:
     [
         (
             SOURCE + MERGE + SINK + "[spork]\n",
-            ["[spork] is no table", "'spark'", "source, merge, sink, spark"],
+            ["[spork] is no table", "'spark'", "source, merge, changes, sink, spark"],
         ),
         (SOURCE + MERGE, ["a table [sink]", "path, kafka, table, checkpoint"]),
         (
@@ -73,7 +74,10 @@ def job_file(folder: Path, *parts: str, name: str = "job.toml") -> str:
         ),
         (SOURCE + MERGE + "on_late = 'generalise'\n" + SINK, ["on_late", "raise, drop, quarantine"]),
         (SOURCE + MERGE + "pace = 'fast'\n" + SINK, ["pace", "'fast'", "'fastest'"]),
-        ("[source]\nschema = 'a int'\n" + MERGE + SINK, ["[source]", "no path, kafka or format", "kafka"]),
+        (
+            "[source]\nschema = 'a int'\n" + MERGE + SINK,
+            ["[source]", "no path, kafka, delta or format", "kafka"],
+        ),
         (SOURCE + "options = {a = 1}\n" + MERGE + SINK, ["options", "no format"]),
         (
             SOURCE + "format = 'json'\nfiles_per_trigger = 1\n" + MERGE + SINK,
@@ -88,7 +92,7 @@ def job_file(folder: Path, *parts: str, name: str = "job.toml") -> str:
         (SOURCE + MERGE + SINK + "checkpoint = 'feeds/checkpoint'\n", ["feeds/checkpoint is inside"]),
         (
             SOURCE + "format = 'json'\nby_replica = true\n" + MERGE + SINK,
-            ["by_replica is for folders", "[merge] replica"],
+            ["by_replica is for folders", "replica in [merge]"],
         ),
     ],
 )

@@ -3,9 +3,9 @@
 A line for each thing that is looked at: ok, note (worth knowing; a job may run without it) or trouble, and
 below trouble what to do about it. Python and packages, Java, the Python of Spark's workers, address and host
 name, memory, and disks are always looked at. With FILE, a job of anabranch run, also whether it says what to
-do, whether its source is there, its topics answer, its sink is its own, and its checkpoint readable. A job in
-Python is run as far as its definitions. Nothing else is started unless --spark asks for it, and nothing is
-written; where Spark fails, what it said is kept.
+do, whether its source is there, its topics answer, the changes of its tables are fed, its sink is its own,
+and its checkpoint readable. A job in Python is run as far as its definitions. Nothing else is started unless
+--spark asks for it, and nothing is written; where Spark fails, what it said is kept.
 
 Exit status: 0 all is well, 1 something must be mended, 2 misuse.
 

@@ -1,8 +1,8 @@
 """What a job file says: where rows come from, how they are merged, where they go, and the Spark for it.
 
-A TOML file has a table for each; a Python file has a function ``rows(spark)`` and the dicts ``MERGE``,
-``SINK`` and ``SPARK`` with the same keys. Paths are relative to the file, so that a job is the same wherever
-it is started from.
+A TOML file has a table for each; a Python file has a function ``rows(spark)`` and the dicts ``MERGE`` or
+``CHANGES``, ``SINK`` and ``SPARK`` with the same keys. Paths are relative to the file, so that a job is the
+same wherever it is started from.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
-from anabranch.cli.job_ends import TABLES, SinkTable, SourceTable
-from anabranch.cli.job_tables import MergeTable, SparkTable, table, unknown
+from anabranch.cli.job_ends import TABLES, SinkTable, SourceTable, check_together
+from anabranch.cli.job_tables import SparkTable, keys, table, unknown
+from anabranch.cli.merge_tables import ChangesTable, MergeTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,7 +34,7 @@ class Job:
 
     file: Path
     source: SourceTable | Callable[[Any], Any]
-    merge: MergeTable
+    merge: MergeTable | ChangesTable
     sink: SinkTable
     spark: SparkTable
 
@@ -100,13 +101,15 @@ class Job:
             found = self.source(spark)
         if isinstance(found, str | Path):
             return ab.folder(spark, self.place(str(found)))
-        if isinstance(found, ab.Folder | ab.Kafka) or (isinstance(found, DataFrame) and found.isStreaming):
+        doors = ab.Folder | ab.Kafka | ab.DeltaChanges
+        if isinstance(found, doors) or (isinstance(found, DataFrame) and found.isStreaming):
             return found
         what = "a frame that is not streaming" if isinstance(found, DataFrame) else type(found).__name__
-        error = TypeError(f"rows(spark) gives a streaming frame, a folder or topics, and it gave {what}")
+        error = TypeError(
+            f"rows(spark) gives a streaming frame, a folder, topics or tables, and it gave {what}"
+        )
         error.add_note("Read with spark.readStream, or give the path of a folder,")
-        error.add_note("anabranch.spark.folder(…) or anabranch.spark.kafka(…).")
-        error.add_note(f"In {self.file}.")
+        error.add_note("anabranch.spark.folder(…), kafka(…) or delta_changes(…).")
         raise error
 
 
@@ -116,6 +119,8 @@ def _rows(job: Job, source: SourceTable, spark: SparkSession) -> DataFrame | Doo
     if source.kafka is not None:
         assert source.schema is not None, "checked"
         return source.kafka.rows(job, spark, source.schema, source.rows_per_trigger)
+    if source.delta is not None:
+        return source.delta.rows(job, spark)
     if source.format is None:
         assert source.path is not None, "checked"
         return ab.folder(
@@ -156,10 +161,10 @@ def _from_tables(file: Path, tables: Mapping[str, Any]) -> Job:
     for name in tables:
         if name not in TABLES:
             raise unknown(f"[{name}] is no table of a job", name, TABLES, "Its tables are")
-    for name in ("source", "merge", "sink"):
+    for name in ("source", "sink"):
         if name not in tables:
             error = ValueError(f"a job has a table [{name}], and there is none")
-            error.add_note(f"Add [{name}] with its keys: {', '.join(TABLES[name].__struct_fields__)}.")
+            error.add_note(f"Add [{name}] with its keys: {', '.join(keys(TABLES[name]))}.")
             raise error
     source = table(SourceTable, tables["source"], "[source]")
     source.check()
@@ -167,11 +172,29 @@ def _from_tables(file: Path, tables: Mapping[str, Any]) -> Job:
         Job(
             file,
             source,
-            table(MergeTable, tables["merge"], "[merge]"),
+            _merging(tables, "[{}]".format),
             table(SinkTable, tables["sink"], "[sink]"),
             table(SparkTable, tables.get("spark", {}), "[spark]"),
         )
     )
+
+
+def _merging(tables: Mapping[str, Any], spelled: Callable[[str], str]) -> MergeTable | ChangesTable:
+    """What rows say: the one of two tables that a job has."""
+    match [name for name in ("merge", "changes") if name in tables]:
+        case ["merge"]:
+            return table(MergeTable, tables["merge"], spelled("merge"))
+        case ["changes"]:
+            return table(ChangesTable, tables["changes"], spelled("changes"))
+        case given:
+            merge, changes = spelled("merge"), spelled("changes")
+            found = "both" if given else "neither"
+            error = ValueError(f"a job has one of {merge} and {changes}, and this has {found}")
+            error.add_note(f"{merge} is for rows that are events, and has a start at least;")
+            error.add_note(
+                f"{changes} is for rows that say what happened to a row of a table, and has key and time."
+            )
+            raise error
 
 
 def _from_program(file: Path) -> Job:
@@ -183,17 +206,15 @@ def _from_program(file: Path) -> Job:
         error = ValueError("a job in Python has a function rows(spark), and there is none")
         error.add_note("It gives a streaming frame, or the path of a folder.")
         raise error
-    for name in ("MERGE", "SINK"):
-        if name not in names:
-            error = ValueError(f"a job in Python has a dict {name}, and there is none")
-            known = TABLES[name.lower()].__struct_fields__
-            error.add_note(f"Its keys are {', '.join(known)}.")
-            raise error
+    if "SINK" not in names:
+        error = ValueError("a job in Python has a dict SINK, and there is none")
+        error.add_note(f"Its keys are {', '.join(keys(SinkTable))}.")
+        raise error
     return _checked(
         Job(
             file,
             names["rows"],
-            table(MergeTable, names["MERGE"], "MERGE"),
+            _merging({name.lower(): value for name, value in names.items() if name.isupper()}, str.upper),
             table(SinkTable, names["SINK"], "SINK"),
             table(SparkTable, names.get("SPARK", {}), "SPARK"),
         )
@@ -220,8 +241,17 @@ def _checked(job: Job) -> Job:
 
     job.merge.arguments()
     job.sink.check()
-    source = job.source.path if isinstance(job.source, SourceTable) else None
-    if source is not None and "://" not in source:
-        table = None if job.sink.table is None else job.place(job.sink.table.path)
-        check_apart(job.place(source), job.folder or table, job.checkpoint, job.quarantine)
+    if not isinstance(job.source, SourceTable):
+        return job
+    check_together(job.source, job.merge)
+    written = job.folder or (None if job.sink.table is None else job.place(job.sink.table.path))
+    for place in _read(job, job.source):
+        check_apart(place, written, job.checkpoint, job.quarantine)
     return job
+
+
+def _read(job: Job, source: SourceTable) -> list[Path]:
+    """The folders of this machine that a job reads."""
+    if source.delta is not None:
+        return source.delta.places(job)
+    return [job.place(source.path)] if source.path is not None and "://" not in source.path else []

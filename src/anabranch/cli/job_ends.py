@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from msgspec import field
 
-from anabranch.cli.job_tables import MergeTable, Names, SparkTable, Table, one_of
+from anabranch.cli.delta_tables import DeltaSourceTable
+from anabranch.cli.job_tables import Names, SparkTable, Table, one_of
 from anabranch.cli.kafka_tables import KafkaSinkTable, KafkaSourceTable
+from anabranch.cli.merge_tables import ChangesTable, MergeTable
+from anabranch.engines.spark.layout import names_of
 
 FORMATS = ("parquet", "jsonl")
 
 
 class SourceTable(Table):
-    """``[source]``: a folder of ours, topics, or any streaming source of Spark's by its format."""
+    """``[source]``: a folder of ours, topics, Delta tables, or any source of Spark's by its format."""
 
     path: str | None = None
     schema: str | None = None
@@ -20,6 +23,7 @@ class SourceTable(Table):
     bytes_per_trigger: int | None = None
     rows_per_trigger: int | None = None
     kafka: KafkaSourceTable | None = None
+    delta: DeltaSourceTable | None = None
     format: str | None = None
     options: dict[str, str | int | float | bool] = field(default_factory=dict)
     select: list[str] = field(default_factory=list)
@@ -27,10 +31,15 @@ class SourceTable(Table):
 
     def check(self) -> None:
         """Raise where keys do not go together."""
+        if self.delta is not None:
+            self._check_delta(self.delta)
+            return
         limits = ("files_per_trigger", "bytes_per_trigger", "rows_per_trigger")
         if self.by_replica is not None and (self.kafka is not None or self.format is not None):
             error = ValueError("[source] by_replica is for folders, and this source is none")
-            error.add_note("Leave it out; name the column that says who sent a row in [merge] replica.")
+            error.add_note(
+                "Leave it out; the column that says who sent a row is replica in [merge] or [changes]."
+            )
             raise error
         if self.kafka is not None:
             self._check_kafka(self.kafka)
@@ -38,16 +47,18 @@ class SourceTable(Table):
         if self.format is None:
             if self.path is None:
                 error = ValueError(
-                    "[source] is a folder, topics or a format of Spark's, and it has no path, kafka or format"
+                    "[source] is a folder, topics, Delta tables or a format of Spark's, "
+                    "and it has no path, kafka, delta or format"
                 )
                 error.add_note('Write path = "feeds" for a folder with a sub-folder for each replica, or')
                 error.add_note('kafka = { topics = "readings", servers = "localhost:9092" }, or')
+                error.add_note('delta = { tables = "lake/stock" } for what changes in it, or')
                 error.add_note('format = "rate" with the options of Spark in [source.options].')
                 raise error
             for key in ("options", "select"):
                 if getattr(self, key):
                     error = ValueError(f"[source] {key} is for a format of Spark's, and no format is given")
-                    error.add_note("A folder is read as it is; name its columns in [merge].")
+                    error.add_note("A folder is read as it is; name its columns in [merge] or [changes].")
                     raise error
             return
         for key in limits:
@@ -56,6 +67,14 @@ class SourceTable(Table):
                 error.add_note(
                     "Give the source its own limit in [source.options], such as maxFilesPerTrigger."
                 )
+                raise error
+
+    def _check_delta(self, delta: DeltaSourceTable) -> None:
+        delta.check()
+        for key in self.__struct_fields__:
+            if key != "delta" and getattr(self, key) not in (None, {}, []):
+                error = ValueError(f"[source] {key} is not for Delta tables, and [source.delta] is given")
+                error.add_note("Tables have their own columns, and versions_per_trigger in [source.delta].")
                 raise error
 
     def _check_kafka(self, kafka: KafkaSourceTable) -> None:
@@ -122,9 +141,54 @@ class SinkTable(Table):
             raise error
 
 
+def check_together(source: SourceTable, merge: MergeTable | ChangesTable) -> None:
+    """Raise where what is read cannot be merged so."""
+    if isinstance(merge, MergeTable):
+        if source.delta is not None:
+            error = ValueError(
+                "[source.delta] reads changes of tables, and [merge] is for rows that are events"
+            )
+            error.add_note('Write [changes] in its place, with key = "…" and time = "time".')
+            raise error
+        return
+    many = _replicas_of(source)
+    named = merge.replica is not None or "replica" in (names_of(merge.key) or ())
+    if many and not named and merge.payload is None:
+        error = ValueError(
+            f"{many} are replicas, and [changes] takes the column replica for a part of the rows"
+        )
+        error.add_note('Write replica = "replica" in [changes].')
+        error.add_note("If they are no replicas, name the columns of a row in payload.")
+        raise error
+    if merge.disorder is None and merge.op == _op_of(source):
+        error = ValueError(
+            "this source never says how far it has come, and [changes] has no disorder; "
+            "nothing would ever become stable, and the state would grow for ever"
+        )
+        error.add_note("Say how far times of commits may go back, such as disorder = '10 seconds'.")
+        raise error
+
+
+def _replicas_of(source: SourceTable) -> str | None:
+    """What each gives the column replica a name, if there are such."""
+    if source.delta is not None and not isinstance(source.delta.tables, str):
+        return "the tables of [source.delta]"
+    if source.kafka is not None and not isinstance(source.kafka.topics, str):
+        return "the topics of [source.kafka]"
+    return None
+
+
+def _op_of(source: SourceTable) -> str | None:
+    """The column of ops that the source itself writes, in which no row ever says stable."""
+    if source.delta is not None:
+        return source.delta.op
+    return "op" if source.kafka is not None and source.kafka.values == "debezium" else None
+
+
 TABLES: dict[str, type[Table]] = {
     "source": SourceTable,
     "merge": MergeTable,
+    "changes": ChangesTable,
     "sink": SinkTable,
     "spark": SparkTable,
 }

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from anabranch.cli.merge_tables import ChangesTable, MergeTable
 from anabranch.engines.spark.checkpoint import begun, completed
-from anabranch.engines.spark.layout import names_of
+from anabranch.engines.spark.layout import ALONE, names_of
 from anabranch.kernels.merge.merger import Merger
 from anabranch.model.output_policy import Pace
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from anabranch.cli.job import Job
-    from anabranch.cli.job_tables import MergeTable
     from anabranch.engines.spark.door import Door
 
 ROLES = {
@@ -22,6 +22,8 @@ ROLES = {
     "end": "its end; null is never",
     "old_end": "the end that an adjust changes",
     "kind": "insert (or null), adjust, stable, attach or detach",
+    "time": "when it was committed",
+    "op": "what happened: insert, update, delete, upsert, stable, attach or detach",
     "replica": "who says it",
     "channel": "the channel it comes by",
     "sequence": "its place in the channel",
@@ -76,7 +78,7 @@ def plan(job: Job, rows: DataFrame | Door, merged: DataFrame) -> Plan:
         status.reason,
         merger.explain().split("\n"),
         _columns(job.merge, rows),
-        _time(job.merge),
+        _time_of_changes(job.merge, rows) if isinstance(job.merge, ChangesTable) else _time(job.merge),
         {field.name: field.dataType.simpleString() for field in merged.schema.fields},
         source_of(job, rows),
         f"{job.out}{_as(job)}; refused rows in {job.quarantine}",
@@ -88,7 +90,7 @@ def _as(job: Job) -> str:
     return f", as {job.sink.format}" if job.folder else ""
 
 
-def _merger(table: MergeTable) -> Merger:
+def _merger(table: MergeTable | ChangesTable) -> Merger:
     """A merge with the replicas that are known, and one that stands for all others."""
     given = table.arguments()
     merger = Merger(
@@ -106,13 +108,13 @@ def _merger(table: MergeTable) -> Merger:
     return merger
 
 
-def _columns(table: MergeTable, rows: DataFrame | Door) -> dict[str, str]:
+def _columns(table: MergeTable | ChangesTable, rows: DataFrame | Door) -> dict[str, str]:
     roles: dict[str, list[str]] = {}
     for role, words in ROLES.items():
-        name = getattr(table, role)
+        name = getattr(table, role, None)
         if name is not None:
             roles.setdefault(name, []).append(words)
-    payload, identity = names_of(table.payload), names_of(table.identity)
+    payload = names_of(table.payload)
     found = {}
     for field in rows.schema.fields:
         name = field.name
@@ -120,12 +122,17 @@ def _columns(table: MergeTable, rows: DataFrame | Door) -> dict[str, str]:
             what = ", ".join(roles[name])
         elif payload is not None and name not in payload:
             what = "not used"
-        elif identity is not None and name not in identity:
-            what = "payload, carried along"
         else:
-            what = "payload, tells events apart"
+            what = _payload(table, name)
         found[name] = f"{field.dataType.simpleString()}: {what}"
     return found
+
+
+def _payload(table: MergeTable | ChangesTable, name: str) -> str:
+    if isinstance(table, ChangesTable):
+        return "payload, names the row" if name in (names_of(table.key) or ()) else "payload"
+    identity = names_of(table.identity)
+    return "payload, tells events apart" if identity is None or name in identity else "payload, carried along"
 
 
 def _time(table: MergeTable) -> str:
@@ -136,11 +143,28 @@ def _time(table: MergeTable) -> str:
     return "nothing says how far a replica has come: give kind or disorder, or nothing is ever final"
 
 
+def _time_of_changes(table: ChangesTable, rows: DataFrame | Door) -> str:
+    from pyspark.sql import DataFrame
+
+    if table.disorder is None:
+        known = f"rows whose {table.op} is stable say how far a replica has come"
+    else:
+        known = f"a change comes at most {table.disorder} after changes that were committed later"
+    if not table.by_time and table.sequence is not None:
+        order = f"in the order of {table.sequence}"
+    elif not table.by_time and not isinstance(rows, DataFrame):
+        order = "in the order in which they are read"
+    else:
+        order = "by commit time"
+    return f"{known}; those of a key count {order}"
+
+
 def source_of(job: Job, rows: DataFrame | Door) -> str:
     """What is read, for people."""
     from pathlib import Path
 
     from anabranch.cli.job_ends import SourceTable
+    from anabranch.connectors.change_feed.feeds import DeltaChanges
     from anabranch.connectors.folder import Folder, listed
     from anabranch.connectors.kafka.topics import Kafka
 
@@ -150,6 +174,10 @@ def source_of(job: Job, rows: DataFrame | Door) -> str:
         return f"{rows.path}: " + ", ".join(f"{name} {count}" for name, count in counts.items())
     if isinstance(rows, Kafka):
         return str(rows)
+    if isinstance(rows, DeltaChanges):
+        tables = rows.feeds.tables
+        named = [path if name == ALONE else f"{name} {path}" for name, path in tables.items()]
+        return f"Delta table{'s' if len(tables) != 1 else ''}: {', '.join(named)}"
     if isinstance(job.source, SourceTable):
         return f"{job.source.format} of Spark's"
     return f"rows() of {job.file.name}"

@@ -1,6 +1,6 @@
 """Run a merge on Spark, as a file says.
 
-FILE.toml has the tables [source], [merge] and [sink], and [spark] if the defaults will not do:
+FILE.toml has the tables [source], [merge] or [changes], and [sink], and [spark] if the defaults will not do:
 
   [source]                           a folder with a sub-folder of files for each replica
   path = "feeds"
@@ -19,6 +19,15 @@ FILE.toml has the tables [source], [merge] and [sink], and [spark] if the defaul
   [spark]
   master = "local[4]"                also: shards, config, log
 
+Where rows say what happened to a row of a table, [changes] stands in place of [merge]:
+
+  [changes]                          the arguments of anabranch.spark.merge_changes, by name
+  key = "id"                         what names a row of the table
+  time = "committed"                 when it was inserted, updated or deleted
+  op = "op"                          which of these; also: ops = { "4" = "update", "3" = "ignore" }
+  replica = "replica"
+  disorder = "30 seconds"            also: by_time, and what [merge] has but for lifetimes and identity
+
 Topics of Kafka come from [source.kafka] and go to [sink.kafka]:
 
   [source]
@@ -34,6 +43,15 @@ Topics of Kafka come from [source.kafka] and go to [sink.kafka]:
   topic = "readings"
   exactly_once = true                also: key, values, config
 
+With values = "debezium" in [source.kafka], records are envelopes of rows with the columns in schema; op and
+time are added to them, as [changes] needs them. Likewise to the rows of Delta tables, of which the changes
+come from [source.delta]:
+
+  [source.delta]
+  tables = { home = "lake/stock", mirror = "mirror/stock" }          each a replica
+  start = "earliest"                 or latest, a version, snapshot: what is there, then what changes
+  versions_per_trigger = 20          also: op, time (false: none) and version, as the columns are called
+
 A Delta table is kept by [sink.table]:
 
   [sink.table]
@@ -43,8 +61,8 @@ A Delta table is kept by [sink.table]:
 
 Any streaming source of Spark's will do: format = "delta" with its [source.options], and select = [SQL, …]
 where its columns are not yet those of the rows. FILE.py has a function rows(spark), which gives a streaming
-frame, topics or the path of a folder, and the dicts MERGE, SINK and SPARK with the same keys. Paths are
-relative to the file.
+frame, topics, changes of Delta tables or the path of a folder, and the dicts MERGE or CHANGES, SINK and SPARK
+with the same keys. Paths are relative to the file.
 
 What is waited for, and a line for each micro-batch, go to standard error: how many rows came in and went out
 (stables are not counted), how far the stream is stable, how far each replica is behind, the size of the
@@ -136,11 +154,9 @@ def _session(job: Job, log: Path) -> Iterator[SparkSession]:
 
 def _merged(job: Job, spark: SparkSession) -> tuple[Any, DataFrame]:
     """What is merged, and what comes of it."""
-    from anabranch import spark as ab
-
-    rows = job.rows(spark)
     try:
-        return rows, ab.merge(rows, **job.merge.arguments())
+        rows = job.rows(spark)
+        return rows, job.merge.merged(rows)
     except (ValueError, TypeError) as error:
         error.add_note(f"In {job.file}.")
         raise

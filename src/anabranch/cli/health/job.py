@@ -33,7 +33,7 @@ def source(asked: Asked) -> Iterator[Finding]:
 
     if not isinstance(job.source, SourceTable):
         yield note("source", f"rows() of {job.file.name}; anabranch run {job.file.name} --check calls it")
-    elif job.source.kafka is not None:
+    elif job.source.kafka is not None or job.source.delta is not None:
         return
     elif job.source.format is not None:
         yield note("source", f"{job.source.format} of Spark's; anabranch run {job.file.name} --check asks it")

@@ -5,13 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from anabranch.cli.health.finding import Asked, Finding, ok, trouble
+from anabranch.cli.health.finding import Asked, Finding, failed, ok, trouble
 
 
 def delta(asked: Asked) -> Iterator[Finding]:
     """Each table that was asked for."""
     for path in asked.tables:
         yield _table(path)
+
+
+def fed(asked: Asked) -> Iterator[Finding]:
+    """Each table that the job reads is there, and its changes are fed."""
+    if asked.job is None:
+        return
+    from anabranch.cli.job_ends import SourceTable
+
+    source = asked.job.source
+    if not isinstance(source, SourceTable) or source.delta is None:
+        return
+    for place in source.delta.places(asked.job):
+        try:
+            from anabranch.connectors.change_feed.versions import opened
+
+            yield ok("source", f"changes of {place} are fed, up to version {opened(str(place)).version}")
+        except ImportError as reason:
+            yield trouble("source", f"{place} cannot be opened: {reason}", "pip install 'anabranch[delta]'")
+        except (OSError, ValueError) as error:
+            yield failed("source", error)
 
 
 def of_job(asked: Asked) -> Iterator[Finding]:

@@ -1,0 +1,129 @@
+"""``[merge]`` and ``[changes]``: what the rows of a job say, and how those of replicas become one stream.
+
+``ab`` is `anabranch.spark`, as in programs.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import field
+
+from anabranch.cli.inputs import policy_argument
+from anabranch.cli.job_tables import Names, Table, one_of, table
+from anabranch.engines.spark.ops import spellings
+from anabranch.kernels.merge.merger import Generalise
+from anabranch.model.output_policy import POLICIES, OutputPolicy, Pace
+from anabranch.model.validity import Drop, Quarantine, Raise
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from anabranch.engines.spark.door import Door
+
+
+class ReplicasTable(Table):
+    """Whose rows they are and how replicas become one, whatever the rows say."""
+
+    replica: str | None = None
+    channel: str | None = None
+    sequence: str | None = None
+    payload: Names | None = None
+    disorder: Any = None
+    case: Any = None
+    policy: Any = None
+    properties: Any = None
+    lossy: bool | Names = False
+    pace: Any = None
+    replicas: Names = field(default_factory=list)
+    on_invalid: Any = None
+    on_broken: Any = None
+    on_late: Any = None
+    remember: int | None = None
+    rows_per_parcel: int | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """What the function of the table is called with: names as the values they stand for."""
+        given = {name: getattr(self, name) for name in self.__struct_fields__}
+        given["policy"] = _policy(self.policy)
+        given["pace"] = one_of("pace", self.pace, {pace.value: pace for pace in Pace})
+        for name in ("on_invalid", "on_broken", "on_late"):
+            given[name] = _answer(name, given[name])
+        return {name: value for name, value in given.items() if value is not None}
+
+
+class MergeTable(ReplicasTable, kw_only=True):
+    """``[merge]``: rows are elements; the keyword arguments of `ab.merge`."""
+
+    start: str
+    end: str | None = None
+    old_end: str | None = None
+    duration: Any = None
+    kind: str | None = None
+    identity: Names | None = None
+
+    def merged(self, rows: DataFrame | Door) -> DataFrame:
+        """What comes of rows."""
+        from anabranch import spark as ab
+
+        return ab.merge(rows, **self.arguments())
+
+
+class ChangesTable(ReplicasTable, kw_only=True):
+    """``[changes]``: rows are changes of a table; the keyword arguments of `ab.merge_changes`."""
+
+    key: Names
+    time: str
+    op: str = "op"
+    ops: dict[str, str] = field(default_factory=dict)
+    by_time: bool = False
+
+    def arguments(self) -> dict[str, Any]:
+        """What the function is called with; a word of ``ops`` that is not known is refused."""
+        spellings(self.ops)
+        return ReplicasTable.arguments(self)
+
+    def merged(self, rows: DataFrame | Door) -> DataFrame:
+        """What comes of rows."""
+        from anabranch import spark as ab
+
+        return ab.merge_changes(rows, **self.arguments())
+
+
+class PolicyTable(Table):
+    """A policy with its settings, where its name alone does not say them."""
+
+    name: str
+    lag: int = 0
+    fraction: float | None = None
+
+
+def _policy(value: Any) -> OutputPolicy | None:
+    """A policy by its name, as on the command line, or as a table with its settings."""
+    if value is None or isinstance(value, OutputPolicy):
+        return value
+    if isinstance(value, Mapping):
+        asked = table(PolicyTable, value, "policy")
+        one_of("policy", asked.name, POLICIES)
+        settings: dict[str, Any] = {"lag": asked.lag}
+        if asked.fraction is not None:
+            settings["fraction"] = asked.fraction
+        try:
+            return POLICIES[asked.name](**settings)
+        except TypeError:
+            raise ValueError(f"policy {asked.name!r} has no fraction, quorum has one") from None
+    try:
+        return policy_argument(str(value))
+    except argparse.ArgumentTypeError as reason:
+        error = ValueError(str(reason))
+        error.add_note('With settings, write policy = { name = "final", lag = 60 }.')
+        raise error from None
+
+
+def _answer(name: str, value: Any) -> Any:
+    known: dict[str, Any] = {"raise": Raise(), "drop": Drop(), "quarantine": Quarantine()}
+    if name == "on_broken":
+        known["generalise"] = Generalise()
+    return one_of(name, value, known)
