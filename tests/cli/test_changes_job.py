@@ -64,11 +64,6 @@ def job(folder: Path, *parts: str) -> Job:
         ),
         (DELTA + CHANGES + AT + SINK, ["never says how far", "no disorder", "disorder = '10 seconds'"]),
         (TOPICS + CHANGES + AT + SINK, ["never says how far", "no disorder"]),
-        (
-            DELTA + "[changes]\nkey = 'replica_id'\n" + TIME + SINK,
-            ["tables of [source.delta] are replicas", 'Write replica = "replica"', "payload"],
-        ),
-        (TOPICS + "[changes]\nkey = 'id'\n" + TIME + SINK, ["topics of [source.kafka] are replicas"]),
         ("[source.delta]\nop = 'what'\n" + CHANGES + TIME + SINK, ["[source.delta] has no tables"]),
         (DELTA + "begin = 3\n" + CHANGES + TIME + SINK, ["[source.delta] has no key 'begin'", "start"]),
         (DELTA + "start = 'now'\n" + CHANGES + TIME + SINK, ["earliest, latest, snapshot", "not 'now'"]),

@@ -43,6 +43,16 @@ def test_a_stream_that_would_never_be_stable_is_refused(spark, tmp_path, feed):
     ab.merge(spark.createDataFrame([], COLUMNS), start="at", replica="who")
 
 
+def test_who_sent_a_row_is_not_a_part_of_it_unless_that_is_said(spark, tmp_path):
+    put(tmp_path, "east", 0, [Insert({"value": "x"}, 5, 9)])
+    folder, named = ab.folder(spark, tmp_path), {"start": "start", "disorder": 1}
+    note = refused(ValueError, "'replica' says who sent a row, and", ab.merge, folder, **named)
+    assert "Give replica='replica'" in note
+    assert "payload" in note
+    for meant in ({"replica": "replica"}, {"payload": "value"}, {"identity": ["replica", "value"]}):
+        ab.merge(folder, **named, **meant)
+
+
 def test_roles_and_kinds_are_checked(feed):
     refused(ValueError, "'at' is start and end", ab.merge, feed, start="at", end="at", disorder=1)
     assert "attach, detach" in refused(

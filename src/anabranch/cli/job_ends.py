@@ -8,7 +8,6 @@ from anabranch.cli.delta_tables import DeltaSourceTable
 from anabranch.cli.job_tables import Names, SparkTable, Table, one_of
 from anabranch.cli.kafka_tables import KafkaSinkTable, KafkaSourceTable
 from anabranch.cli.merge_tables import ChangesTable, MergeTable
-from anabranch.engines.spark.layout import names_of
 
 FORMATS = ("parquet", "jsonl")
 
@@ -151,15 +150,6 @@ def check_together(source: SourceTable, merge: MergeTable | ChangesTable) -> Non
             error.add_note('Write [changes] in its place, with key = "…" and time = "time".')
             raise error
         return
-    many = _replicas_of(source)
-    named = merge.replica is not None or "replica" in (names_of(merge.key) or ())
-    if many and not named and merge.payload is None:
-        error = ValueError(
-            f"{many} are replicas, and [changes] takes the column replica for a part of the rows"
-        )
-        error.add_note('Write replica = "replica" in [changes].')
-        error.add_note("If they are no replicas, name the columns of a row in payload.")
-        raise error
     if merge.disorder is None and merge.op == _op_of(source):
         error = ValueError(
             "this source never says how far it has come, and [changes] has no disorder; "
@@ -167,15 +157,6 @@ def check_together(source: SourceTable, merge: MergeTable | ChangesTable) -> Non
         )
         error.add_note("Say how far times of commits may go back, such as disorder = '10 seconds'.")
         raise error
-
-
-def _replicas_of(source: SourceTable) -> str | None:
-    """What each gives the column replica a name, if there are such."""
-    if source.delta is not None and not isinstance(source.delta.tables, str):
-        return "the tables of [source.delta]"
-    if source.kafka is not None and not isinstance(source.kafka.topics, str):
-        return "the topics of [source.kafka]"
-    return None
 
 
 def _op_of(source: SourceTable) -> str | None:

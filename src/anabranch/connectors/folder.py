@@ -72,6 +72,11 @@ class Folder:
     adds_replica: bool = False
     """The column ``replica`` is no column of the files: it holds the names of their folders."""
 
+    @property
+    def replica(self) -> str | None:
+        """The column in which it says who sent a row, if it adds one."""
+        return REPLICA if self.adds_replica else None
+
     def told(self, layout: Layout) -> Mapping[str, Any]:
         """Which folder it is, and whether rows are numbered by its files and lines, replica by replica."""
         own = self.adds_replica and layout.replica == REPLICA

@@ -34,6 +34,11 @@ class DeltaChanges:
     schema: "StructType"
     feeds: Feeds
 
+    @property
+    def replica(self) -> str | None:
+        """The column in which it says who sent a row, if it adds one."""
+        return self.feeds.names.get(REPLICA)
+
     def told(self, layout: Layout) -> Mapping[str, Any]:
         """Nothing: a sink need not know which tables were read."""
         return {}

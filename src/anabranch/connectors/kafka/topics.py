@@ -39,6 +39,11 @@ class Kafka:
         names = ", ".join(name for name, _, _ in self.feeds.topics.values())
         return f"Kafka({names})"
 
+    @property
+    def replica(self) -> str | None:
+        """The column in which it says who sent a row, if it adds one."""
+        return self.feeds.replica
+
     def told(self, layout: Layout) -> Mapping[str, Any]:
         """Nothing: a sink need not know which topics were read."""
         return {}

@@ -24,6 +24,11 @@ class Door(Protocol):
         """The columns of its rows."""
         ...
 
+    @property
+    def replica(self) -> str | None:
+        """The column in which it says who sent a row, if it adds one."""
+        ...
+
     def told(self, layout: Layout) -> Mapping[str, Any]:
         """What the schema of the merged rows says of where they are from, for sinks."""
         ...

@@ -145,6 +145,8 @@ def merged(rows: "DataFrame | Door", layout: Layout, fragment: Fragment, rows_pe
     layout.check(schema)
     _check_progress(rows, layout)
     _check_names(layout, fragment)
+    if not isinstance(rows, DataFrame):
+        _check_replica(rows, layout)
     layout = _in_ticks(layout, schema)
     payload_names = layout.payload_of(schema.names)
     check_forms(rows.schema, layout.identity or payload_names)
@@ -230,6 +232,18 @@ def _check_names(layout: Layout, fragment: Fragment) -> None:
         names = ", ".join(map(repr, fragment.replicas))
         error = ValueError(f"a lossy replica is one of those in replicas, {name!r} is none of {names}")
         error.add_note("Spell it as its rows do, add it to replicas, or leave replicas out.")
+        raise error
+
+
+def _check_replica(door: Door, layout: Layout) -> None:
+    """Raise where who sent a row would be a part of it, so that replicas never agree."""
+    named = {*(layout.identity or ()), *(layout.key or ()), *layout.roles().values()}
+    if door.replica is None or layout.replica is not None or layout.payload is not None:
+        return
+    if door.replica not in named:
+        error = ValueError(f"column {door.replica!r} says who sent a row, and replica is not given")
+        error.add_note(f"Give replica={door.replica!r}; without it, it would be a part of the row.")
+        error.add_note("If it is meant to be one, or should be left out, name the columns in payload.")
         raise error
 
 
