@@ -35,10 +35,14 @@ def send(broker):
 
     def sent(topic, *values, partition=0, key=None, timestamp=0):
         producer = Producer({"bootstrap.servers": broker.servers, "log_level": 0})
+        while partition not in producer.list_topics(topic, 60).topics[topic].partitions:
+            pass  # a broker does not know of a partition at once that has just been made
+        failures = []
         for value in values:
             as_is = value is None or isinstance(value, bytes)
             body = value if as_is else json.dumps(value).encode()
-            producer.produce(topic, body, key, partition, timestamp=timestamp)
-        assert producer.flush(60) == 0
+            told = {"on_delivery": lambda error, _: error and failures.append(error)}
+            producer.produce(topic, body, key, partition, timestamp=timestamp, **told)
+        assert (producer.flush(60), failures) == (0, [])
 
     return sent
