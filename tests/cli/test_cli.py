@@ -238,6 +238,11 @@ def test_the_same_seed_generates_the_same_file(folder, capsys):
     ("arguments", "words"),
     [
         (["show", "absent.jsonl"], ["absent.jsonl", "No such file"]),
+        (["show", "no/such/path"], ["no/such/path: No such file or directory"]),
+        (["check", "absent"], ["absent: No such file"]),
+        (["diff", "good.txt", "absent"], ["absent: No such file"]),
+        (["merge", "good.txt", "absent"], ["absent: No such file"]),
+        (["convert", "absent", "out.jsonl"], ["absent: No such file"]),
         (["show", "."], ["is not a folder that anabranch run has written"]),
         (["show", "feed.xyz"], [".xyz", ".jsonl"]),
         (["diff", "-", "-"], ["standard input", "twice"]),
@@ -260,6 +265,7 @@ def test_the_same_seed_generates_the_same_file(folder, capsys):
 def test_misuse_and_bad_input_give_a_message_and_status_2(folder, capsys, arguments, words):
     Path("broken.parquet").write_bytes(b"PAR1 but not really")
     Path("broken.arrow").write_bytes(b"neither")
+    Path("feed.xyz").touch()
     Path("both.txt").write_text("c: + a [1, 2)\nc: detach\nc: attach\nc: + a [1, 2)\n")
     Path("odd.jsonl").write_text(
         '{"kind":"insert","start":1,"end":2,"payload":{"v":1}}\n'

@@ -31,8 +31,8 @@ def doctor(*arguments: str, cwd: Path, **env: str) -> tuple[int, dict[str, dict]
     return done.returncode, {check["check"]: check for check in answer["checks"]}
 
 
-def asked(folder: Path, *, source: str = 'path = "feeds"', config: str = "") -> Asked:
-    text = f"[source]\n{source}\n{MERGE}{SINK}[spark]\n{config}\n"
+def asked(folder: Path, *, source: str = 'path = "feeds"', sink: str = SINK, config: str = "") -> Asked:
+    text = f"[source]\n{source}\n{MERGE}{sink}[spark]\n{config}\n"
     (folder / "job.toml").write_text(text)
     return Asked(read_job(str(folder / "job.toml")))
 
@@ -250,6 +250,25 @@ def test_the_places_of_a_job_are_looked_at_and_not_made(tmp_path, monkeypatch):
     for place in ("Spark spills", f"sink ({tmp_path}/out)", f"checkpoint ({tmp_path}/out/_checkpoint)"):
         assert place in found.found
     assert [file.name for file in tmp_path.iterdir()] == ["job.toml"]
+
+
+@pytest.mark.parametrize("form", ["delta", "parquet"])
+def test_the_folder_of_a_table_that_cannot_be_made_is_trouble(tmp_path, monkeypatch, form):
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    (tmp_path / "plain").touch()
+
+    def looked(path):
+        about = asked(
+            tmp_path, sink=f"[sink]\ntable = {{path = '{path}', kind = 'history', format = '{form}'}}\n"
+        )
+        return list(disk.space(about)), only(tables.of_job(about))
+
+    for path in ("/proc/lake", "plain", "plain/below"):
+        found, table = looked(path)
+        assert [one.state for one in found if f"sink ({tmp_path / path})" in one.found] == [State.TROUBLE]
+        assert table.state is State.NOTE
+    found, table = looked("lake")
+    assert {one.state for one in (*found, table)} == {State.OK}
 
 
 def test_a_source_is_a_folder_with_files_whose_columns_are_known(tmp_path):

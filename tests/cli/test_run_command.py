@@ -4,6 +4,7 @@ import inspect
 import json
 import os
 import signal
+import tempfile
 from datetime import timedelta
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from anabranch.cli.following import stoppable
 from anabranch.cli.job import read_job
 from anabranch.cli.job_ends import SinkTable
 from anabranch.cli.job_tables import SparkTable
-from anabranch.cli.main import main
+from anabranch.cli.main import INTERRUPTED, TERMINATED, main
 from anabranch.cli.merge_tables import MergeTable
 from anabranch.cli.micro_batches import Lines, leader
 from anabranch.cli.spark_errors import told_as_ours
@@ -73,6 +74,8 @@ def job_file(folder: Path, *parts: str, name: str = "job.toml") -> str:
             ["policy has no key 'nme'", "name, lag, fraction"],
         ),
         (SOURCE + MERGE + "on_late = 'generalise'\n" + SINK, ["on_late", "raise, drop, quarantine"]),
+        (SOURCE + MERGE + "lossy = 'yes'\n" + SINK, ["'yes'", "Write lossy = true.", "lossy = ['yes']"]),
+        (SOURCE + MERGE + "lossy = 'False'\n" + SINK, ["'False'", "Write lossy = false."]),
         (SOURCE + MERGE + "pace = 'fast'\n" + SINK, ["pace", "'fast'", "'fastest'"]),
         (
             "[source]\nschema = 'a int'\n" + MERGE + SINK,
@@ -141,6 +144,14 @@ def test_the_keys_of_a_job_are_the_arguments_of_the_functions_they_are_for():
     assert {*MergeTable.__struct_fields__} == keywords(ab.merge)
     assert {*SinkTable.__struct_fields__} == keywords(ab.write_folder) - {"name"} | {"path", "kafka", "table"}
     assert {*SparkTable.__struct_fields__} == keywords(ab.session) - {"name"} | {"master"}
+
+
+def test_the_help_has_the_statuses_of_a_run_that_is_cut_short(capsys):
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    status = capsys.readouterr().out.partition("Exit status:")[2]
+    assert f"{INTERRUPTED} stopped at once" in status
+    assert f"{TERMINATED} by SIGTERM" in status
 
 
 def test_words_of_a_job_are_the_values_they_stand_for(tmp_path):
@@ -320,6 +331,26 @@ def test_a_job_runs_until_it_is_stopped_and_the_next_run_goes_on_from_there(tmp_
     ]
 
 
+def is_spark(process: int) -> bool:
+    try:
+        return b"pyspark-shell" in Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def test_a_job_that_is_interrupted_while_spark_starts_leaves_none_behind(tmp_path):
+    (tmp_path / "feeds" / "east").mkdir(parents=True)
+    schema = "schema = 'start long, room string'\n"
+    job = job_file(tmp_path, SOURCE + schema, MERGE, SINK, SPARK, QUICK)
+    with start("run", job, cwd=tmp_path) as process:
+        while not (spark := set(filter(is_spark, descendants(process.pid)))):
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=100)
+    assert process.returncode == 130
+    assert are_gone(spark)
+
+
 RATE = """
 def rows(spark):
     rate = spark.readStream.format("rate").load()
@@ -374,6 +405,36 @@ def test_what_spark_cannot_do_is_an_error_of_ours_in_a_line():
         raise AnalysisException(page)
     assert "\n" not in str(caught.value)
     assert caught.value.__notes__ == ["What Spark said is in log."]
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        (
+            'Exception in thread "main" org.apache.spark.SparkException: Master must be\n\tat X\n',
+            "Master must be",
+        ),
+        (
+            "Invalid maximum heap size: -Xmx2x\nError: Could not create the Java Virtual Machine.\n",
+            "Invalid max",
+        ),
+    ],
+)
+def test_why_java_ended_is_told_and_a_log_that_goes_is_not_pointed_to(tmp_path, said, cause):
+    def notes(folder):
+        log = Path(folder, "spark.log")
+        log.write_text(f"WARNING: Using incubator modules\n{said}")
+        error = OSError("Spark did not start")
+        error.add_note(f"What it said is in {log}.")
+        with pytest.raises(OSError, match="did not start") as caught, told_as_ours(log):
+            raise error
+        return caught.value.__notes__
+
+    first, second = notes(tmp_path)
+    assert first.startswith(f"It said: {cause}")
+    assert second == f"What it said is in {tmp_path}/spark.log."
+    with tempfile.TemporaryDirectory() as folder:
+        assert notes(folder) == [first]
 
 
 def test_an_error_of_a_worker_stays_what_it_was():

@@ -173,6 +173,16 @@ def test_a_table_that_is_not_the_querys_is_refused(tmp_path):
     assert "new checkpoint" in caught.value.__notes__[0]
 
 
+def test_a_table_that_cannot_be_made_is_named_with_a_way_out(tmp_path):
+    (tmp_path / "plain").touch()
+    for place in (Path("/proc/lake"), tmp_path / "plain", tmp_path / "plain" / "table"):
+        target = DeltaTarget(place, "q", view("history"), "", tmp_path / "mark")
+        with pytest.raises(TableError, match=f"the table {place} cannot be made: ") as caught:
+            target.prepare()
+        assert "this user may write to" in caught.value.__notes__[0]
+    assert [file.name for file in tmp_path.iterdir()] == ["plain"]
+
+
 def test_a_folder_that_holds_something_else_is_refused(tmp_path):
     (tmp_path / "table").mkdir()
     (tmp_path / "table" / "_quarantine").mkdir()

@@ -54,14 +54,15 @@ def test_files_of_each_replica_are_read_in_the_order_of_their_names(tmp_path):
     assert not refused
 
 
-def test_a_limit_is_kept_and_one_file_is_always_read(tmp_path):
+def test_a_limit_is_kept_and_one_file_of_each_replica_is_always_read(tmp_path):
     for name in ("east", "west"):
         for number in range(4):
             put(tmp_path, name, f"{number}.parquet", [number] * 10)
-    assert len(everything(reader(tmp_path, files_per_trigger=3))) == 1 + 3
+    assert len(everything(reader(tmp_path, files_per_trigger=3))) == 1 + 4
+    assert len(everything(reader(tmp_path, files_per_trigger=4))) == 1 + 2
     assert len(everything(reader(tmp_path, rows_per_trigger=20))) == 1 + 4
-    assert len(everything(reader(tmp_path, rows_per_trigger=1))) == 1 + 8
-    assert len(everything(reader(tmp_path, bytes_per_trigger=1))) == 1 + 8
+    assert len(everything(reader(tmp_path, rows_per_trigger=1))) == 1 + 4
+    assert len(everything(reader(tmp_path, bytes_per_trigger=1))) == 1 + 4
     assert len(everything(reader(tmp_path))) == 1 + 1
     assert len(everything(reader(tmp_path, files_per_trigger=1), ReadAllAvailable())) == 1 + 1
     assert len(everything(reader(tmp_path), ReadMaxFiles(2))) == 1 + 4
@@ -72,8 +73,9 @@ def test_replicas_advance_together(tmp_path):
     for name in ("east", "west"):
         for number in range(3):
             put(tmp_path, name, f"{number}.parquet", [number])
-    first = everything(reader(tmp_path, files_per_trigger=2))[1]
-    assert {name: place["files"] for name, place in first.items()} == {"east": 1, "west": 1}
+    for limit in (1, 2):
+        first = everything(reader(tmp_path, files_per_trigger=limit))[1]
+        assert {name: place["files"] for name, place in first.items()} == {"east": 1, "west": 1}
 
 
 def test_what_comes_after_the_start_of_a_run_over_what_is_there_waits_for_the_next(tmp_path):
@@ -83,7 +85,7 @@ def test_what_comes_after_the_start_of_a_run_over_what_is_there_waits_for_the_ne
     put(tmp_path, "east", "2.parquet", [2])
     put(tmp_path, "north", "1.parquet", [2])
     assert len(everything(source)) == 1 + 1
-    assert len(everything(reader(tmp_path, files_per_trigger=1))) == 1 + 3
+    assert len(everything(reader(tmp_path, files_per_trigger=1))) == 1 + 2
 
 
 def test_a_file_that_appears_behind_what_was_read_is_named(tmp_path):

@@ -198,6 +198,16 @@ def test_a_table_that_is_not_the_querys_is_refused(tmp_path):
         writer(tmp_path, query="other")
 
 
+def test_a_table_that_cannot_be_made_is_named_with_a_way_out(tmp_path):
+    (tmp_path / "plain").touch()
+    for place in (Path("/proc/lake"), tmp_path / "plain", tmp_path / "plain" / "table"):
+        target = ParquetTarget(place, "q", view("history"), "", tmp_path / "mark")
+        with pytest.raises(TableError, match=f"the table {place} cannot be made: ") as caught:
+            target.prepare()
+        assert "this user may write to" in caught.value.__notes__[0]
+    assert [file.name for file in tmp_path.iterdir()] == ["plain"]
+
+
 def test_what_parquet_has_no_type_for_and_folders_in_use_are_refused(tmp_path):
     for kind in (pa.list_(pa.null()), pa.duration("us"), pa.struct([])):
         odd = pa.schema([*COLUMNS, pa.field("odd", kind)])

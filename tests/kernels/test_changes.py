@@ -42,16 +42,15 @@ Item = Row | Progress
 class Meaning:
     """The oracle, and the numbers of the items that it refuses."""
 
-    def __init__(self, *, by_time: bool = True) -> None:
-        self.table, self.number, self.numbers = ChangedTable(("id",), by_time), 0, {}
+    def __init__(self, *, by_time: bool = True, ordered: bool = False) -> None:
+        self.table, self.ordered, self.numbers = ChangedTable(("id",), by_time), ordered, {}
 
-    def push(self, item: Item) -> list[int]:
-        """Hear an item; which items are refused with it."""
-        number, self.number = self.number, self.number + 1
+    def push(self, item: Item, number: int) -> list[int]:
+        """Hear an item; the numbers of those that are refused with it."""
         if isinstance(item, Progress):
             refused = self.table.promise(item.time)
             return sorted(self.numbers[id(change)] for change in refused)
-        change = Change(item.op.name.lower(), item.time, item.image)
+        change = Change(item.op.name.lower(), item.time, item.image, number if self.ordered else 0)
         self.numbers[id(change)] = number
         return [] if self.table.push(change) else [number]
 
@@ -111,26 +110,30 @@ def stored_and_read_back(kernel: Changes) -> Changes:
     return Changes.load(*from_bytes(to_bytes(*kernel.dump())), by_time=kernel.by_time)
 
 
-@pytest.mark.parametrize("by_time", [False, True])
-@settings(max_examples=120)
+@pytest.mark.parametrize(
+    ("by_time", "ordered"), [(False, True), (True, False), (True, True)], ids=["log", "by time", "numbered"]
+)
+@settings(max_examples=100)
 @given(random=randoms)
-def test_after_every_batch_it_has_said_what_the_oracle_reads_from_all_changes(by_time, random):
-    kernel, oracle = Changes(("id",), by_time=by_time), Meaning(by_time=by_time)
+def test_after_every_batch_it_has_said_what_the_oracle_reads_from_all_changes(by_time, ordered, random):
+    kernel, oracle = Changes(("id",), by_time=by_time), Meaning(by_time=by_time, ordered=by_time and ordered)
     relation, world = Relation(), World()
     items, begin = drawn(random, random.choice((40, 80))), 0
+    numbers = random.sample(range(1_000), len(items)) if by_time else range(len(items))
     while begin < len(items):
         part = items[begin : begin + random.choice((1, 1, 2, 7, 30))]
         if random.random() < 0.2:
             kernel = stored_and_read_back(kernel)
-        told = kernel.push(batch_of(part), np.arange(begin, begin + len(part)), random.choice(("x", "y")))
+        mine = list(numbers[begin : begin + len(part)])
+        told = kernel.push(batch_of(part), np.array(mine), random.choice(("x", "y")), ordered=ordered)
         for element in said(told):
             assert world.apply(element) is None
         relation.apply(told.elements)
-        expected = [number for item in part for number in oracle.push(item)]
+        expected = [number for pair in zip(part, mine, strict=True) for number in oracle.push(*pair)]
         assert difference(relation, oracle.relation()) is None
         assert sorted(told.refused.number.tolist()) == sorted(expected)
         for n, number in enumerate(told.refused.number.tolist()):
-            assert said_by(told, n) == items[number]
+            assert said_by(told, n) == items[numbers.index(number)]
         assert kernel.live == oracle.rows()
         begin += len(part)
 
@@ -187,6 +190,18 @@ def test_a_change_that_comes_late_is_put_between_those_around_it():
         Adjust(c, 7, FOREVER, 7),
     ]
     assert said(kernel.push(batch_of([Row(Op.INSERT, 6, a)]))) == [Insert(a, 6, 7), Insert(c, 7, FOREVER)]
+
+
+def test_changes_of_one_time_count_in_the_order_of_their_numbers_in_whatever_batch_they_come():
+    kernel, row = Changes(["id"], by_time=True), {"id": 1}
+    kernel.push(batch_of([Row(Op.INSERT, 0, row | {"v": 5})]), np.array([1]), ordered=True)
+    kernel.push(batch_of([Row(Op.UPDATE, 60, row | {"v": 7})]), np.array([3]), ordered=True)
+    kernel = stored_and_read_back(kernel)
+    assert (
+        said(kernel.push(batch_of([Row(Op.UPDATE, 60, row | {"v": 6})]), np.array([2]), ordered=True)) == []
+    )
+    told = kernel.push(batch_of([Row(Op.DELETE, 60, row)]), np.array([4]), ordered=True)
+    assert said(told) == [Adjust(row | {"v": 7}, 60, FOREVER, 60)]
 
 
 def test_what_waited_for_the_change_before_it_counts_when_that_has_come():
@@ -271,7 +286,7 @@ def test_many_rows_hold_from_their_commits_until_their_next_changes():
     parts = [parts[n] for n in late]
     for begin in range(0, len(parts), 1_500):
         part = [*parts[begin : begin + 1_500], Progress(begin + 1_500 - 3_000)]
-        assert all(oracle.push(item) == [] for item in part[:-1])
+        assert all(oracle.push(item, 0) == [] for item in part[:-1])
         told = kernel.push(batch_of(part))
         assert not len(told.refused)
         relation.apply(told.elements)

@@ -60,6 +60,53 @@ def test_roles_and_kinds_are_checked(feed):
     )
 
 
+@pytest.mark.parametrize(
+    ("given", "way_out"),
+    [
+        ({"policy": "final"}, "policy=FinalOnly(), after: from anabranch import FinalOnly"),
+        ({"policy": "fnal"}, "one of FirstThenFinal(), EveryChange()"),
+        ({"pace": "fastest"}, "pace=Pace.FASTEST, after: from anabranch import Pace"),
+        ({"on_broken": "generalise"}, "on_broken=Generalise()"),
+        ({"on_late": "drop"}, "on_late=Drop()"),
+        ({"on_late": "generalise"}, "one of Raise(), Drop(), Quarantine(),"),
+    ],
+)
+def test_the_value_that_a_word_stands_for_is_told(feed, given, way_out):
+    [(name, word)] = given.items()
+    match = f"{name} is .*not '{word}'"
+    assert way_out in refused(TypeError, match, ab.merge, feed, start="at", disorder="1 minute", **given)
+
+
+@pytest.mark.parametrize("schema", ["sensor strin", "string"])
+def test_a_schema_that_spark_does_not_read_is_refused_with_one_it_does(spark, tmp_path, schema):
+    (tmp_path / "east").mkdir()
+    for read in (
+        lambda: ab.folder(spark, tmp_path, schema=schema),
+        lambda: ab.kafka(spark, "t", servers="nowhere:1", schema=schema),
+    ):
+        note = refused(ValueError, f"columns and their types, and .*'{schema}'", read)
+        assert "'sensor string, at timestamp'" in note
+
+
+SINKS = {
+    "folder": lambda rows, place: ab.write_folder(rows, place / "out", checkpoint=place / "cp"),
+    "table": lambda rows, place: ab.write_table(rows, place / "out", kind="history", checkpoint=place / "cp"),
+    "topic": lambda rows, place: ab.write_kafka(rows, "t", servers="nowhere:1", checkpoint=place / "cp"),
+}
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_a_sink_takes_what_a_merge_of_a_stream_gives(spark, tmp_path, feed, sink):
+    written = SINKS[sink]
+    note = refused(ValueError, "element rows, and these have no column 'kind'", written, feed, tmp_path)
+    assert "ab.merge" in note
+    static = ab.merge(spark.createDataFrame([], COLUMNS), start="at")
+    note = refused(ValueError, "a frame that is not streaming", written, static, tmp_path)
+    assert "rows.write" in note
+    assert "spark.readStream" in note
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_replica_that_is_lossy_is_one_of_those_that_are_named(feed):
     named = {"start": "at", "disorder": "1 minute"}
     note = refused(

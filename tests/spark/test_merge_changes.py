@@ -114,6 +114,8 @@ def test_changes_of_two_replicas_come_out_as_the_rows_of_one_table_with_their_li
     assert ab.wait(query, 120)
     told = spark.read.parquet(str(out)).toArrow().to_pylist()
     refused = {(row["refused"]["rule"], row["refused"]["replica"]) for row in told if row["refused"]}
+    [there] = [row["refused"] for row in told if row["refused"] and row["refused"]["rule"] == "row-is-there"]
+    assert f"has been there since {at(4):%Y-%m-%d %H:%M:%S}" in there["reason"]
     assert refused == {("row-is-there", "west"), ("malformed", "west"), ("no-such-row", "west")}
     assert "{" in next(row["refused"]["raw"] for row in told if row["refused"])
     assert difference(shown(told), meant()) is None

@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+import pytest
+
 from anabranch import spark as ab
 
 MAP = {"a": 1, "b": None}
@@ -83,3 +85,9 @@ def test_payload_columns_may_have_any_name(spark):
     found = ab.table(rows)
     assert found.columns == [*names, "start", "end"]
     assert [tuple(row) for row in found.collect()] == [(*[MAP] * len(names), 1, 5)]
+
+
+def test_rows_that_no_merge_gave_are_refused(spark):
+    with pytest.raises(ValueError, match="rows that a merge gives, and these have no column 'kind'") as told:
+        ab.table(spark.createDataFrame([(1, 2)], "start long, end long"))
+    assert "ab.merge" in told.value.__notes__[0]

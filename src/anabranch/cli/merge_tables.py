@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from anabranch.engines.spark.door import Door
 
 
+_LOSSY = dict.fromkeys(("yes", "true", "all", "on"), "true") | dict.fromkeys(
+    ("no", "false", "none", "off"), "false"
+)
+
+
 class ReplicasTable(Table):
     """Whose rows they are and how replicas become one, whatever the rows say."""
 
@@ -35,7 +40,6 @@ class ReplicasTable(Table):
     case: Any = None
     policy: Any = None
     properties: Any = None
-    lossy: bool | Names = False
     pace: Any = None
     replicas: Names = field(default_factory=list)
     on_invalid: Any = None
@@ -63,6 +67,12 @@ class MergeTable(ReplicasTable, kw_only=True):
     duration: Any = None
     kind: str | None = None
     identity: Names | None = None
+    lossy: bool | Names = False
+
+    def arguments(self) -> dict[str, Any]:
+        """What the function is called with; a word in place of true or false is refused."""
+        _check_lossy(self.lossy)
+        return ReplicasTable.arguments(self)
 
     def merged(self, rows: DataFrame | Door) -> DataFrame:
         """What comes of rows."""
@@ -120,6 +130,18 @@ def _policy(value: Any) -> OutputPolicy | None:
         error = ValueError(str(reason))
         error.add_note('With settings, write policy = { name = "final", lag = 60 }.')
         raise error from None
+
+
+def _check_lossy(value: bool | Names) -> None:
+    """Raise where a word that means all or none would be taken for the name of a replica."""
+    meant = _LOSSY.get(value.lower()) if isinstance(value, str) else None
+    if meant is not None:
+        error = ValueError(
+            f"lossy is true, false or names of replicas, and {value!r} would be the name of one"
+        )
+        error.add_note(f"Write lossy = {meant}.")
+        error.add_note(f"A replica that is called so is named in a list: lossy = [{value!r}].")
+        raise error
 
 
 def _answer(name: str, value: Any) -> Any:

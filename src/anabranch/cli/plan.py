@@ -99,7 +99,7 @@ def _merger(table: MergeTable | ChangesTable) -> Merger:
         pace=given.get("pace", Pace.SLOWEST),
         identity=names_of(given.get("identity")),
     )
-    lossy = given["lossy"]
+    lossy = given.get("lossy", False)
     some = () if isinstance(lossy, bool) else names_of(lossy) or ()
     named = list(dict.fromkeys([*(names_of(given["replicas"]) or ()), *some]))
     for name in [*named, f"every {'other ' if named else ''}replica"]:

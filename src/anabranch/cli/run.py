@@ -74,7 +74,8 @@ Ctrl-C or SIGTERM stops after the micro-batch under way, and the next run goes o
 stops at once, and the next run repeats what was cut short; the folder has every micro-batch once either way.
 
 Exit status: 0 all was read, or the query was stopped; 1 (only with --strict) rows were quarantined, replicas
-disagreed or nobody can lead; 2 misuse, or the query failed.
+disagreed or nobody can lead; 2 misuse, or the query failed; 130 stopped at once by a second Ctrl-C or
+SIGTERM, or by Ctrl-C before the query runs; 143 by SIGTERM before it runs.
 
 examples:
   anabranch run job.toml --check      what would be done and why, and nothing is started

@@ -31,6 +31,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from anabranch.connectors.folder_listing import Listing, listing
+from anabranch.connectors.given_schema import struct_of
 from anabranch.connectors.local_path import local_path
 from anabranch.connectors.origin import FOLDER, NUMBERED
 from anabranch.connectors.row_files import (
@@ -164,7 +165,7 @@ def _struct(place: Path, now: Listing, schema: "StructType | str | None") -> "St
     if isinstance(schema, StructType):
         return schema
     if isinstance(schema, str):
-        return StructType.fromDDL(schema)  # type: ignore[return-value]
+        return struct_of(schema)
     for files in now.files.values():
         for name, file in files.items():
             if format_of(name) != "jsonl":
@@ -239,7 +240,10 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self.target = self._reached({}, None, everything=True)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """The end of what is read next: files of all replicas in turn, within the limits."""
+        """The end of what is read next: a file of each replica, and as many more as the limits allow.
+
+        Were a replica read without the others, they would be late where it has moved the stable.
+        """
         with told_to_driver():
             return self._reached(start, limit, everything=isinstance(limit, ReadAllAvailable))
 
@@ -273,19 +277,15 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         there = self._there(start)
         new = {name: self._after(start.get(name), name, there[name]) for name in there}
         taken = [0, 0, 0]
-        for turn in zip_longest(*([(name, file) for file in files_] for name, files_ in new.items())):
-            for one in turn:
-                if one is None:
-                    continue
-                name, file = one
-                costs = 1, file.stat().st_size, rows_of_file(str(file)) if rows is not None else 0
-                full = any(
-                    most is not None and now + cost > most
-                    for now, cost, most in zip(taken, costs, (files, size, rows), strict=True)
-                )
-                if full and taken[0] and not everything:
-                    return reached
-                taken = [now + cost for now, cost in zip(taken, costs, strict=True)]
+        for places in zip_longest(*([(name, file) for file in files_] for name, files_ in new.items())):
+            turn = [one for one in places if one is not None]
+            counts = [rows_of_file(str(file)) for _, file in turn] if rows is not None else ()
+            costs = len(turn), sum(file.stat().st_size for _, file in turn), sum(counts)
+            before, taken = taken, [now + cost for now, cost in zip(taken, costs, strict=True)]
+            limits = zip(taken, (files, size, rows), strict=True)
+            if before[0] and not everything and any(most is not None and now > most for now, most in limits):
+                return reached
+            for name, file in turn:
                 place = reached.setdefault(name, {"last": "", "files": 0})
                 place["last"], place["files"] = file.name, place["files"] + 1
                 place["newest"] = max(place.get("newest", 0), last_changed(file))

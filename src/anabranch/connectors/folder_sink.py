@@ -26,7 +26,7 @@ from anabranch.connectors.origin import FilePlaces, check_apart, folder_of, is_n
 from anabranch.connectors.room import room_in
 from anabranch.connectors.seal import seal
 from anabranch.connectors.soundness import went_back
-from anabranch.connectors.starting import check_trigger, started
+from anabranch.connectors.starting import check_elements, check_streaming, check_trigger, started
 from anabranch.engines.spark.checkpoint import begun, completed, known_query, query_id
 from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.layout import text_of
@@ -62,6 +62,8 @@ def write_folder(
     if format not in FORMATS:
         raise ValueError(f"a format is one of {', '.join(FORMATS)}, {format!r} is none")
     check_trigger(available_now=available_now, trigger=trigger)
+    check_elements(rows)
+    check_streaming(rows)
     place, base = local_path(path), local_path(checkpoint)
     aside = local_path(quarantine) if quarantine is not None else place / QUARANTINE
     source = folder_of(rows)

@@ -1,4 +1,4 @@
-"""How every sink starts its query: from which checkpoint, under which name, and how often.
+"""How every sink starts its query: of which rows, from which checkpoint, under which name, and how often.
 
 A checkpoint is held by one query at a time, and looked at before Spark goes on from it.
 """
@@ -10,10 +10,32 @@ from typing import TYPE_CHECKING
 from anabranch.connectors.holding import held
 from anabranch.connectors.soundness import check_sound
 from anabranch.engines.spark.failure import failure
+from anabranch.engines.spark.unpacking import TIMES
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+
+def check_elements(rows: "DataFrame", kind: type[ValueError] = ValueError) -> None:
+    """Raise an error of this kind where rows are not what a merge gives."""
+    absent = [name for name in ("kind", *TIMES) if name not in rows.schema.names]
+    if absent:
+        error = kind(f"a sink writes element rows, and these have no column {absent[0]!r}")
+        error.add_note("Pass what ab.merge or ab.merge_changes gives.")
+        raise error
+
+
+def check_streaming(rows: "DataFrame") -> None:
+    """Raise where there is no stream for a query to follow."""
+    if not rows.isStreaming:
+        error = ValueError(
+            "a sink starts a query of a stream, and these rows are a frame that is not streaming"
+        )
+        error.add_note("Write them as any frame: rows.write.parquet(…), or ab.table(rows).write….")
+        error.add_note("For a query, merge what ab.folder, ab.kafka or spark.readStream reads.")
+        raise error
 
 
 def check_trigger(*, available_now: bool, trigger: str | None) -> None:

@@ -294,7 +294,7 @@ def _give_up(chains: Chains, frontier: int, given_up: Any, count: int) -> Any:
 def apply_changes(
     chains: Chains,
     batch: tuple[Any, Any, Any, Any],
-    source: tuple[Any, int, bool],
+    source: tuple[Any, int, bool, bool],
     begin: int,
     place: int,
     frontier: int,
@@ -304,14 +304,15 @@ def apply_changes(
 ) -> tuple[int, int, int, int, int]:
     """Apply changes and progress from a row on, as long as there is room for what comes of them.
 
-    ``batch`` are the columns kind, time, op and key, ``source`` the row of its channel that each is, the
-    channel, and whether they count as they come; the payload of row r stands at ``place + r``. A row of the
-    output is (kind, place of the payload, start, end, old end, row of the batch), for those refused see
-    `_give_up`. Returns the row where it stopped, the frontier, how many rows are out and refused, and how
-    many nodes ``brought`` names: those of changes that came, of which some have left again.
+    ``batch`` are the columns kind, time, op and key. ``source`` is which row of its channel each is, the
+    channel, whether they count as they come, and whether those rows are in order where times are equal. The
+    payload of row r stands at ``place + r``. A row of the output is (kind, place of the payload, start, end,
+    old end, row of the batch), for those refused see `_give_up`. Returns the row where it stopped, the
+    frontier, how many rows are out and refused, and how many nodes ``brought`` names: those of changes that
+    came, of which some have left again.
     """
     kind, time, op, key = batch
-    number, channel, as_they_come = source
+    number, channel, as_they_come, in_order = source
     said = unfit = births = 0
     for row in range(begin, len(kind)):
         at = time[row]
@@ -338,7 +339,10 @@ def apply_changes(
                 refused[unfit] = op[row], at, place + row, number[row], channel, reason, known
                 unfit += 1
                 continue
-        while before != NOBODY and chains.time[before] > at:
+        while before != NOBODY and (
+            chains.time[before] > at
+            or (in_order and chains.time[before] == at and chains.number[before] > number[row])
+        ):
             before, after = np.int64(chains.before[before]), before
         node = _link(chains, slot, before, after, low, high)
         chains.time[node], chains.place[node] = at, place + row
@@ -382,7 +386,7 @@ def forget(chains: Chains, frontier: int) -> None:
 
 
 @compiled
-def in_order(chains: Chains, nodes: Any) -> None:
+def in_chains(chains: Chains, nodes: Any) -> None:
     """All nodes, each chain from its first to its last."""
     end = len(nodes)
     for last in range(len(chains.free)):

@@ -5,8 +5,9 @@ the identity of its key columns; stables are progress.
 
 Changes of a log count in the order in which they come, and one that does not fit (an update of a row that is
 not there) is handed back at once, with the reason. Others count in the order of commit time, and at one time
-as they come: one that is late is put in its place, and the rows around it are adjusted. One that does not fit
-may do so when another has come, so it waits until a stable has passed it, and is then handed back.
+as they come or are numbered: one that is late is put in its place, and the rows around it are adjusted. One
+that does not fit may do so when another has come: it waits until a stable has passed it, and is then handed
+back.
 
 Memory: the rows that are there, and of changes that are no log those since the frontier; each payload once.
 None after stable(∞). Cost: constant per change, of a late one the changes of its key that are later.
@@ -29,7 +30,7 @@ from anabranch.kernels.change_chains import (
     Chains,
     apply_changes,
     forget,
-    in_order,
+    in_chains,
     restore,
     rows_there,
 )
@@ -61,7 +62,8 @@ _DETAILS = (
     "this one commits at the end of time",
     "no row of its key is there",
     "a row of its key has been there since {known}",
-    "this one commits before that, the row of its key has been there since {known}",
+    "this one commits before that, the row of its key has been there since {known} (a log counts in its "
+    "order, with by_time=True in that of commits)",
 )
 _ROOM = 1024
 
@@ -143,14 +145,24 @@ class Changes:
         """Bytes of state."""
         return sum(column.nbytes for column in self.chains) + self.payloads.nbytes
 
-    def push(self, batch: Batch, numbers: NDArray[np.int64] | None = None, channel: str = "") -> Told:
-        """What changes and progress stand for; with ``numbers`` they are these rows of a channel."""
+    def push(
+        self,
+        batch: Batch,
+        numbers: NDArray[np.int64] | None = None,
+        channel: str = "",
+        *,
+        ordered: bool = False,
+    ) -> Told:
+        """What changes and progress stand for; with ``numbers`` they are these rows of a channel.
+
+        By time, those of one commit time count in the order of their numbers where the channel is ordered.
+        """
         numbers = np.arange(len(batch)) if numbers is None else numbers
         keys = batch.told_apart_by(self.key).identities
         payload = self.payloads.admit(batch.payload)
         self.chains = self.chains.with_room(len(batch), self.frontier)
         columns = batch.kind, batch.start, batch.old_end, keys
-        source = numbers, self._code(channel), not self.by_time
+        source = numbers, self._code(channel), not self.by_time, self.by_time and ordered
         brought = np.empty(len(batch), np.int32)
         elements, refused = [np.empty((0, 6), np.int64)], [np.empty((0, 7), np.int64)]
         row, births, room = 0, 0, 2 * len(batch)
@@ -202,7 +214,7 @@ class Changes:
         """The state as plain data: how far it is, and the changes as two record batches, payloads apart."""
         forget(self.chains, self.frontier)
         nodes = np.empty(self.chains.used, np.int64)
-        in_order(self.chains, nodes)
+        in_chains(self.chains, nodes)
         columns = {name: getattr(self.chains, name)[nodes] for name in _SAVED}
         payload = self.payloads.at(self.chains.place[nodes])
         values = {"key": list(self.key), "frontier": self.frontier, "channels": self.channels}

@@ -17,6 +17,8 @@ class Change(NamedTuple):
     op: Op
     time: int
     row: Payload
+    place: int = 0
+    """Among those of its key at one time; equal ones count as they come."""
 
 
 class Version(NamedTuple):
@@ -76,7 +78,9 @@ class ChangedTable:
             groups.setdefault(payload_key({name: change.row[name] for name in self.key}), []).append(change)
         if not self.by_time:
             return list(groups.values())
-        return [sorted(changes, key=lambda change: change.time) for changes in groups.values()]
+        return [
+            sorted(changes, key=lambda change: (change.time, change.place)) for changes in groups.values()
+        ]
 
 
 def _folded(changes: list[Change]) -> Iterator[tuple[Change, bool]]:

@@ -7,10 +7,14 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from anabranch.cli.health import java
 from anabranch.cli.health.finding import Asked, Finding, ok, trouble
 from anabranch.cli.health.memory import gigabytes
+
+if TYPE_CHECKING:
+    from anabranch.cli.job import Job
 
 LEAST = 1 << 30
 """Free bytes below which a job will soon stop."""
@@ -20,9 +24,9 @@ def space(asked: Asked) -> Iterator[Finding]:
     """Each place can be written to and has room; one that is not there yet is judged by the folder above."""
     places: dict[Path, list[str]] = {}
     for what, place in _written(asked):
-        places.setdefault(_nearest(place), []).append(f"{what} ({place})")
+        places.setdefault(nearest(place), []).append(f"{what} ({place})")
     for folder, uses in places.items():
-        yield _room(folder, ", ".join(uses))
+        yield room(folder, ", ".join(uses))
 
 
 def _written(asked: Asked) -> Iterator[tuple[str, Path]]:
@@ -30,18 +34,24 @@ def _written(asked: Asked) -> Iterator[tuple[str, Path]]:
     for one in (spill or java.properties().get("java.io.tmpdir", "/tmp")).split(","):
         yield "Spark spills", Path(one.strip()).absolute()
     if asked.job is not None:
-        yield "sink", asked.job.folder or asked.job.checkpoint
+        yield "sink", asked.job.folder or table_of(asked.job) or asked.job.checkpoint
         yield "checkpoint", asked.job.checkpoint
         if asked.job.quarantine is not None:
             yield "quarantine", asked.job.quarantine
 
 
-def _nearest(place: Path) -> Path:
+def table_of(job: Job) -> Path | None:
+    """The folder of the table that a job keeps, if it keeps one."""
+    return None if job.sink.table is None else job.place(job.sink.table.path)
+
+
+def nearest(place: Path) -> Path:
     """The folder itself, or the one in which it would be made."""
     return next(folder for folder in (place, *place.parents) if folder.exists())
 
 
-def _room(folder: Path, uses: str) -> Finding:
+def room(folder: Path, uses: str) -> Finding:
+    """Whether a folder can be written to, and has room."""
     if not folder.is_dir():
         return trouble("disk", f"{folder} is a file, and a folder is needed: {uses}", "Move the file away.")
     try:

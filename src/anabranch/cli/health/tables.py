@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from anabranch.cli.health.finding import Asked, Finding, failed, ok, trouble
+from anabranch.cli.health import disk
+from anabranch.cli.health.finding import Asked, Finding, State, failed, note, ok, trouble
 
 
 def delta(asked: Asked) -> Iterator[Finding]:
@@ -39,8 +40,11 @@ def of_job(asked: Asked) -> Iterator[Finding]:
     if asked.job is None or asked.job.sink.table is None:
         return
     place = asked.job.place(asked.job.sink.table.path)
-    if not place.exists() or not any(place.iterdir()):
-        yield ok("sink", f"table {place} is made by the first run")
+    if not place.is_dir() or not any(place.iterdir()):
+        if disk.room(disk.nearest(place), f"sink ({place})").state is State.OK:
+            yield ok("sink", f"table {place} is made by the first run")
+        else:
+            yield note("sink", f"table {place} is not there, and disk says what keeps it from being made")
     elif asked.job.sink.table.format == "parquet":
         if (place / "latest").exists():
             yield ok("sink", f"table {place} is there")

@@ -31,7 +31,7 @@ from anabranch.connectors.kafka.envelopes import envelopes
 from anabranch.connectors.origin import check_apart, folder_of
 from anabranch.connectors.seal import seal
 from anabranch.connectors.soundness import went_back
-from anabranch.connectors.starting import check_trigger, started
+from anabranch.connectors.starting import check_elements, check_streaming, check_trigger, started
 from anabranch.engines.spark.checkpoint import query_id
 from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.layout import names_of, text_of
@@ -84,6 +84,7 @@ def write_kafka(
     if format not in FORMATS:
         raise ValueError(f"values are one of {', '.join(FORMATS)}, {format!r} is none")
     check_trigger(available_now=available_now, trigger=trigger)
+    check_elements(rows)
     given = topic if isinstance(topic, Topic) else Topic(topic)
     where = given.servers or servers
     if where is None:
@@ -103,6 +104,7 @@ def write_kafka(
             error = ValueError(f"the key is column {column!r}, and there is none")
             error.add_note(f"The columns are {', '.join(map(repr, known))}.")
             raise error
+    check_streaming(rows)
     place = Path(checkpoint).absolute()
     aside = Path(quarantine).absolute() if quarantine is not None else place / "quarantine"
     check_apart(folder_of(rows), None, place, aside)

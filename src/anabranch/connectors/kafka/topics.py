@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from anabranch.connectors.given_schema import struct_of
 from anabranch.connectors.kafka.cluster import SECONDS, Topic, check_packages
 from anabranch.connectors.kafka.debezium import Debezium
 from anabranch.connectors.kafka.formats import Arrow, Avro, Format, Json
@@ -103,7 +104,7 @@ def kafka(
             raise error
         whole[name] = (topic.name, where, {**(config or {}), **topic.config})
     form = _format(format)
-    struct = _struct(schema)
+    struct = struct_of(schema)
     if isinstance(form, Debezium):
         struct = _with_change(struct, form)
     one = list(named) == [ALONE]
@@ -136,14 +137,6 @@ def _replicas(topics: str | Topic | Iterable[str] | Mapping[str, str | Topic]) -
     if not named:
         raise ValueError("there is at least one topic, none is given")
     return {str(name): as_topic(topic) for name, topic in named.items()}
-
-
-def _struct(schema: "StructType | str") -> "StructType":
-    from pyspark.sql.types import StructType
-
-    if isinstance(schema, StructType):
-        return schema
-    return StructType.fromDDL(schema)  # type: ignore[return-value]
 
 
 def _with_change(struct: "StructType", form: Debezium) -> "StructType":

@@ -22,10 +22,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaProtocolError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, TableNotFoundError
 
 from anabranch.connectors.tables.micro_batch import MicroBatch
-from anabranch.connectors.tables.table_error import TableError, check_empty, not_ours, other_columns
+from anabranch.connectors.tables.table_error import (
+    TableError,
+    check_empty,
+    not_made,
+    not_ours,
+    other_columns,
+)
 from anabranch.connectors.tables.views import FROM, Change, Changes, View, Wanted, check_names
 from anabranch.connectors.writing import whole
 
@@ -58,14 +64,17 @@ class DeltaTarget:
         schema = delta_schema(self.view.schema)
         if self.view.by:
             check_names(self.view.schema.names, (CHANGE,), self.view.kind)
-        if DeltaTable.is_deltatable(str(self.path)) or self.mark.exists():
+        if self.mark.exists() or (self.path.is_dir() and DeltaTable.is_deltatable(str(self.path))):
             self._opened()
         else:
             check_empty(self.path, "Delta")
             properties = {_QUERY: self.query, _KIND: self.view.kind, _SETTINGS: self.settings, **_ALL_COLUMNS}
-            DeltaTable.create(
-                self.path, schema=schema, configuration=properties, raise_if_key_not_exists=False
-            )
+            try:
+                DeltaTable.create(
+                    self.path, schema=schema, configuration=properties, raise_if_key_not_exists=False
+                )
+            except (DeltaError, OSError) as reason:
+                raise not_made(self.path, reason) from None
         with whole(str(self.mark)) as file:
             file.write(str(self._opened().metadata().id).encode())
 

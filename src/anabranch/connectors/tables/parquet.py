@@ -39,7 +39,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from anabranch.connectors.tables.micro_batch import MicroBatch
-from anabranch.connectors.tables.table_error import TableError, check_empty, not_ours, other_columns
+from anabranch.connectors.tables.table_error import (
+    TableError,
+    check_empty,
+    not_made,
+    not_ours,
+    other_columns,
+)
 from anabranch.connectors.tables.views import FROM, Change, Changes, View, Wanted
 from anabranch.connectors.writing import whole
 
@@ -84,7 +90,10 @@ class ParquetTarget:
             check_empty(self.path, "Parquet")
             columns = base64.b64encode(self.view.schema.serialize()).decode()
             made = About(uuid.uuid4().hex, self.query, self.view.kind, self.settings, -1, -1, columns, {})
-            self._publish(made, -1, [], [])
+            try:
+                self._publish(made, -1, [], [])
+            except OSError as reason:
+                raise not_made(self.path, reason) from None
         with whole(str(self.mark)) as file:
             file.write(self._latest().table.encode())
 

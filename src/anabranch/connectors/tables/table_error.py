@@ -35,6 +35,14 @@ def other_columns(there: "pa.Schema", ours: "pa.Schema", path: Path) -> TableErr
     return error
 
 
+def not_made(path: Path, reason: Exception) -> TableError:
+    """A table whose folder cannot be made or written to."""
+    words = getattr(reason, "strerror", None) or str(reason).strip().splitlines()[0]
+    error = TableError(f"the table {path} cannot be made: {words}")
+    error.add_note("Give a folder that this user may write to, below folders and not below a file.")
+    return error
+
+
 def check_empty(path: Path, what: str) -> None:
     """Raise where a folder has something else than a table in it."""
     others = sorted(f.name for f in path.iterdir() if f.name[0] not in "._") if path.is_dir() else []

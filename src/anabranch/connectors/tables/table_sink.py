@@ -25,7 +25,7 @@ from anabranch.connectors.folder_sink import QUARANTINE
 from anabranch.connectors.origin import check_apart, folder_of
 from anabranch.connectors.seal import seal
 from anabranch.connectors.soundness import went_back
-from anabranch.connectors.starting import check_trigger, started
+from anabranch.connectors.starting import check_elements, check_streaming, check_trigger, started
 from anabranch.connectors.tables.current import Current
 from anabranch.connectors.tables.history import History
 from anabranch.connectors.tables.micro_batch import MicroBatch, payload_of
@@ -36,7 +36,7 @@ from anabranch.engines.spark.checkpoint import begun, query_id
 from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.layout import names_of, text_of
 from anabranch.engines.spark.span import span
-from anabranch.engines.spark.unpacking import REFUSED, TIMES
+from anabranch.engines.spark.unpacking import REFUSED
 from anabranch.model.time import BEGINNING
 
 if TYPE_CHECKING:
@@ -97,9 +97,11 @@ def write_table(
         error = TableError(f"a table is in a folder, and {str(path)!r} is an address")
         error.add_note("Mount the storage, or write a folder of it that the driver sees.")
         raise error
+    check_elements(rows, TableError)
     columns = plain_columns(_arrow_columns(rows))
     view = view_of(kind, columns, names_of(key) or (), open_only=open_only, final=final)
     make = _target(format)
+    check_streaming(rows)
     place, base = Path(path).absolute(), Path(checkpoint).absolute()
     check_apart(folder_of(rows), place, base)
     if begun(base) >= 0 and not (base / _MARK).exists():
@@ -206,11 +208,6 @@ def _arrow_columns(rows: "DataFrame") -> pa.Schema:
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import to_arrow_type
 
-    absent = [name for name in ("kind", *TIMES) if name not in rows.columns]
-    if absent:
-        error = TableError(f"a table is written from element rows, and these have no column {absent[0]!r}")
-        error.add_note("Pass what merge gives.")
-        raise error
     fields = []
     for field in rows.schema:
         try:

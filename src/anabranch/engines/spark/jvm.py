@@ -7,8 +7,8 @@ import signal
 import subprocess
 import threading
 import warnings
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +71,9 @@ def start_jvm(settings: Mapping[str, str], log: Path) -> None:
     with log.open("ab") as file:
         options: dict[str, Any] = {"stdout": file, "stderr": file, "start_new_session": True}
         try:
-            gateway = launch_gateway(conf, options)  # type: ignore[no-untyped-call]
+            with _uninterrupted():
+                gateway = launch_gateway(conf, options)  # type: ignore[no-untyped-call]
+                SparkContext._ensure_initialized(gateway=gateway)  # from here on end_jvm knows of it
         except PySparkRuntimeError:
             error = OSError("Spark did not start: its Java process ended at once")
             error.add_note(f"What it said is in {log}.")
@@ -81,6 +83,25 @@ def start_jvm(settings: Mapping[str, str], log: Path) -> None:
     if threading.current_thread() is threading.main_thread():
         # PySpark's answer to Ctrl-C calls the JVM in the middle of another call, which cannot be.
         signal.signal(signal.SIGINT, answer)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Signals inside count after it: a JVM that is interrupted while it starts would stay for ever."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    noted: list[int] = []
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, lambda what, _frame: noted.append(what))
+    try:
+        yield
+    finally:
+        for number, answer in before.items():
+            signal.signal(number, answer)
+        for first in noted[:1]:
+            signal.raise_signal(first)
 
 
 def end_jvm() -> None:

@@ -1,5 +1,6 @@
 """Logical merge of the replicas that the rows of a streaming frame name."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
@@ -21,9 +22,9 @@ from anabranch.engines.spark.stages import OBSERVED, packed, run, unpacked
 from anabranch.engines.spark.unpacking import REFUSED, TIMES, Unpacking
 from anabranch.kernels.merge.merger import Generalise, Merger
 from anabranch.model.identity import identities
-from anabranch.model.output_policy import FinalOnly, FirstThenFinal, OutputPolicy, Pace
+from anabranch.model.output_policy import POLICIES, FinalOnly, FirstThenFinal, OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
-from anabranch.model.validity import Policy, Quarantine
+from anabranch.model.validity import Drop, Policy, Quarantine, Raise
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -132,8 +133,29 @@ def fragment_of(
         key=key,
         by_time=by_time,
     )
-    fragment.merger(lambda _: None)  # which checks its settings, here and not in a worker
+    try:
+        fragment.merger(lambda _: None)  # which checks its settings, here and not in a worker
+    except TypeError as error:
+        for name in ("policy", "pace", "on_invalid", "on_broken", "on_late"):
+            _tell_value(error, name, getattr(fragment, name))
+        raise
     return fragment
+
+
+def _tell_value(error: TypeError, name: str, given: object) -> None:
+    """Where a setting is a word, note the value that it stands for in job files, or all there are."""
+    if not isinstance(given, str):
+        return
+    answers = (Raise, Drop, Quarantine, Generalise) if name == "on_broken" else (Raise, Drop, Quarantine)
+    kinds = POLICIES if name == "policy" else {kind.__name__.lower(): kind for kind in answers}
+    values = {word: f"{kind.__name__}()" for word, kind in kinds.items()}
+    if name == "pace":
+        values = {pace.value: str(pace) for pace in Pace}
+    meant = values.get(given.lower())
+    if meant is None:
+        error.add_note(f"{name} is one of {', '.join(values.values())}, all of them names of anabranch.")
+    else:
+        error.add_note(f"Write {name}={meant}, after: from anabranch import {re.split('[(.]', meant)[0]}")
 
 
 def merged(rows: "DataFrame | Door", layout: Layout, fragment: Fragment, rows_per_parcel: int) -> "DataFrame":

@@ -36,7 +36,6 @@ def merge_changes(
     case: Case | str | None = None,
     policy: OutputPolicy | None = None,
     properties: Properties | Fact | str | Iterable[Fact | str] | None = None,
-    lossy: bool | Iterable[str] = False,
     pace: Pace = Pace.SLOWEST,
     replicas: Iterable[str] = (),
     on_invalid: Policy | None = None,
@@ -65,7 +64,7 @@ def merge_changes(
     replica has passed it, because the change it follows may come late. So are changes behind the stable, rows
     without key or time and unknown ops.
     Out come the columns that `merge` gives. Where no key goes back in time, ``properties="keyed"`` is true.
-    A replica that loses a change shows the row before it with a wrong end, which ``lossy`` does not excuse.
+    Replicas are complete: one that loses a change shows the row before it with a wrong end.
 
     Memory: the table of each replica, by time its changes since the last stable too, and what `merge` holds.
     """
@@ -91,7 +90,7 @@ def merge_changes(
         case=case,
         policy=policy,
         properties=properties,
-        lossy=lossy,
+        lossy=False,
         pace=pace,
         replicas=replicas,
         on_invalid=on_invalid,

@@ -25,8 +25,8 @@ class Refusal:
     replica: str
     place: str
     raw: str
-    stable: int | None = None
-    """The tick that the reason calls the last stable; None: it calls none so."""
+    known: int | None = None
+    """A tick that the reason names beside those of the row: the last stable, or since when a row is there."""
 
 
 def answered(refusals: Sequence[Refusal], policy: Policy) -> list[Refusal]:
@@ -103,7 +103,7 @@ def on_the_clock(refused: Refusal, clock: pa.DataType | None) -> Refusal:
     shown = {name: msgspec.Raw(_encoder.encode(_shown(tick, clock))) for name, tick in ticks.items()}
     rule, mark, values = refused.reason.partition("; ")
     if pa.types.is_timestamp(clock):
-        for tick in (*ticks.values(), refused.stable):
+        for tick in (*ticks.values(), refused.known):
             if tick not in (None, FOREVER, BEGINNING):
                 values = re.sub(rf"(?<![\w.-]){tick}(?![\w.])", str(_shown(tick, clock)), values)
     return replace(refused, raw=_text(said | shown), reason=rule + mark + values)

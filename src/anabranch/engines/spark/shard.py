@@ -201,7 +201,7 @@ class Shard:
         """The elements that changes stand for and the rows they come of; what does not fit is refused."""
         voice = stretch.voice
         numbers = voice.sequence + stretch.parcel.row[rows]
-        told = self.tables[voice.replica].push(batch, numbers, voice.channel)
+        told = self.tables[voice.replica].push(batch, numbers, voice.channel, ordered=voice.ordered)
         self._refuse_changes(voice.replica, told.refused)
         return told.elements, rows[told.origin]
 
@@ -216,7 +216,7 @@ class Shard:
             place = place_text(replica, refused.channel[n], number)
             raw, frontier = change_text(refused.changes, n), self.tables[replica].frontier
             violation = Violation(refused.rule(n), number, raw, frontier, replica, refused.detail(n))
-            self._answer(violation, place)
+            self._answer(violation, place, int(refused.known[n]))
 
     def _control(
         self, stretch: Stretch, row: NDArray[np.int64], at_the_end: dict[tuple[str, str], int]
@@ -337,10 +337,11 @@ class Shard:
         number = int(stretch.voice.sequence + stretch.parcel.row[row])
         self._answer(Violation(rule, number, said, frontier, stretch.voice.replica), stretch.place(row))
 
-    def _answer(self, violation: Violation, place: str) -> None:
+    def _answer(self, violation: Violation, place: str, known: int | None = None) -> None:
         answer = self.merger.on_invalid
         if isinstance(answer, Quarantine):
-            self._now.refused.append(refusal(violation, place))
+            told = refusal(violation, place)
+            self._now.refused.append(told if known is None else replace(told, known=known))
         else:
             answer(violation)
 

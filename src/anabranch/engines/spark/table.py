@@ -25,6 +25,13 @@ def table(rows: "DataFrame", *, schema: "StructType | None" = None) -> "DataFram
         error.add_note("Write it to a folder, then: table(spark.read.parquet(folder)).")
         raise error
     columns = rows.schema if schema is None else schema
+    absent = [name for name in ("kind", *TIMES) if name not in columns.names]
+    if absent:
+        misfit = ValueError(
+            f"a table is of the rows that a merge gives, and these have no column {absent[0]!r}"
+        )
+        misfit.add_note("Pass what ab.merge or ab.merge_changes gives, or what was written of it.")
+        raise misfit
     payload = [name for name in columns.names if name not in ("kind", *TIMES, REFUSED)]
     own = {f"p{n}": f"`{name.replace('`', '``')}`" for n, name in enumerate(payload)}
     groups = {own: _group(f.col(own), columns[name].dataType) for own, name in zip(own, payload, strict=True)}
