@@ -52,7 +52,8 @@ class Source:
         """A source whose format is given or told by its name, or by the files of the folder that it is."""
         if path != STANDARD and Path(path).is_dir():
             return cls(path, format_of_written(path, format, dialect))
-        if path != STANDARD and not Path(path).exists():
+        told = format is not None or dialect is not None
+        if path != STANDARD and not told and not Path(path).exists():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return cls(path, checked_format(path, format, dialect), dialect)
 
