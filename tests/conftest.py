@@ -39,12 +39,14 @@ def pytest_collection_modifyitems(config, items):
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
     from anabranch import spark as ab
+    from anabranch.engines.spark.jvm import SHORT_LIVED
 
     folder = tmp_path_factory.mktemp("spark")
     session = ab.session(
         "local[2]",
         shards=2,
         config={
+            "spark.driver.extraJavaOptions": SHORT_LIVED["spark.driver.extraJavaOptions"],
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             "spark.local.dir": str(folder / "local"),
         },

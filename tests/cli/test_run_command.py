@@ -378,6 +378,7 @@ def test_a_check_explains_the_plan_and_starts_nothing(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["job.py"]
 
 
+@pytest.mark.slow
 def test_a_check_refuses_a_trigger_that_spark_does_not_know(tmp_path):
     text = RATE.replace('{"path": "out"}', '{"path": "out", "trigger": "now and then"}')
     done = run("run", job_file(tmp_path, text, name="job.py"), "--check", cwd=tmp_path)

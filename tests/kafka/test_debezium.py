@@ -17,7 +17,7 @@ from anabranch.connectors.kafka.envelopes import envelopes
 from anabranch.kernels.changes import Changes, Op, changes
 from anabranch.model.batch import concat
 
-CASES = 400
+CASES = 250
 TIME = pa.timestamp("us", "UTC")
 ADDED = [("op", pa.string()), ("time", TIME)]
 COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string()), *ADDED])

@@ -105,7 +105,7 @@ class TestAnotherProcess:
 class TestFullDisks:
     """A full disk stops a query with an error that says so; with more room it goes on as if nothing was."""
 
-    @pytest.mark.parametrize("part", ["out", "checkpoint"])
+    @pytest.mark.parametrize("part", [pytest.param("out", marks=pytest.mark.slow), "checkpoint"])
     def test_with_more_room_the_query_goes_on_and_nothing_is_lost_or_doubled(self, spark, tmp_path, part):
         wide = "".join(Random(1).choices("0123456789abcdef", k=2 << 20))
         for name in ("a", "b"):
