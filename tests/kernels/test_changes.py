@@ -398,6 +398,16 @@ def test_one_change_may_leave_more_without_a_row_than_a_batch_has_changes():
     assert kernel.live == 0
 
 
+def test_what_a_stable_refuses_leaves_room_for_what_is_refused_after_it():
+    kernel = Changes(["id"], by_time=True)
+    kernel.push(batch_of([Row(Op.INSERT, 0, {"id": 1}), *(Row(Op.UPDATE, t, {"id": 1}) for t in (2, 3, 4))]))
+    behind = Row(Op.INSERT, 5, {"id": 2})
+    items = [Row(Op.DELETE, 1, {"id": 1}), Progress(9), behind]
+    told = kernel.push(batch_of(items), np.array([10, 11, 12]))
+    assert sorted(told.refused.number.tolist()) == [1, 2, 3, 12]
+    assert [told.refused.rule(n) for n in range(4)].count(Rule.CHANGE_BEHIND_STABLE) == 1
+
+
 def test_columns_may_come_later_and_become_wider():
     kernel = Changes(["id"])
     kernel.push(batch_of([Row(Op.INSERT, 1, {"id": 1})]))

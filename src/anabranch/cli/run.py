@@ -26,7 +26,7 @@ Where rows say what happened to a row of a table, [changes] stands in place of [
   time = "committed"                 when it was inserted, updated or deleted
   op = "op"                          which of these; also: ops = { "4" = "update", "3" = "ignore" }
   replica = "replica"
-  disorder = "30 seconds"            also: by_time, and what [merge] has but for lifetimes and identity
+  disorder = "30 seconds"            also: by_time, and what [merge] has but lifetimes, identity, lossy
 
 Topics of Kafka come from [source.kafka] and go to [sink.kafka]:
 

@@ -317,7 +317,10 @@ def apply_changes(
     for row in range(begin, len(kind)):
         at = time[row]
         if kind[row] == STABLE:
-            if said == len(out) or unfit + chains.counts[_DOUBTS] > len(refused):
+            most = (
+                unfit + chains.counts[_DOUBTS] + len(kind) - row - 1
+            )  # each row after it may be refused too
+            if said == len(out) or most > len(refused):
                 return row, frontier, said, unfit, births
             frontier = max(frontier, at)
             out[said] = STABLE, NOBODY, at, 0, 0, row
