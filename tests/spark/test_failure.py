@@ -122,6 +122,7 @@ Caused by: java.nio.file.NoSuchFileException: /somewhere/1.jar
             "one query at a time",
         ),
         ("java.io.IOException: No space left on device", OSError, "is full: No space left on device"),
+        ("[CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT] Error writing", OSError, "could not be written to: [CANNOT"),
     ],
 )
 def test_errors_of_spark_that_one_can_do_something_about_are_ours(words, kind, told):
@@ -131,6 +132,12 @@ def test_errors_of_spark_that_one_can_do_something_about_are_ours(words, kind, t
     assert type(made) is kind
     assert told in str(made)
     assert made.__notes__
+
+
+def test_a_full_disk_is_found_in_the_causes_that_spark_keeps_apart():
+    error = RuntimeError("[CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT] Error writing state store files")
+    error._stackTrace = "org.apache.spark.SparkException\n\tat a.b\nCaused by: No space left on device"
+    assert "is full: [CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT]" in str(failure(error))
 
 
 def test_text_without_a_cause_is_told_by_its_first_line():

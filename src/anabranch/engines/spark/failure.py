@@ -2,7 +2,8 @@
 
 What a worker raises reaches the driver as text inside other text. So a worker raises it with itself, as JSON,
 between two marks, and the driver makes the error again. Errors of Spark itself are told by their words, where
-there is something to do about them: a checkpoint that cannot be read, or is used twice, or a full disk.
+there is something to do about them: a checkpoint that cannot be read, or not be written to, or is used twice,
+or a full disk.
 """
 
 import builtins
@@ -90,6 +91,8 @@ def failure(error: BaseException) -> BaseException:
 
 FULL = re.compile(r"No space left on device|Disk quota exceeded|errno 28|Errno 28")
 SPACE = "Free some space and start the query again: it goes on from its checkpoint, and nothing is lost."
+_WRITING = re.compile(r"CANNOT_WRITE_STATE_STORE")
+"""Spark does not say why where the thread that wrote is not the one that commits."""
 _TWICE = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|[Cc]oncurrent update to the log|Multiple streaming jobs")
 _PATH = re.compile(
     r"(?:file:)?(?://)?(/[^\s'\",;()\[\]]*/(?:offsets|commits|sources|state|metadata)(?:/[^\s'\",;()\[\]]*)?)"
@@ -108,10 +111,15 @@ def _of_spark(text: str, trace: str) -> BaseException:
     """An error of Spark's own as what it means here."""
     cause = _innermost(text)
     words, causes = _without_frames(text), _without_frames(trace)
-    if FULL.search(words):
+    if FULL.search(words) or FULL.search(causes):
         full = OSError(f"a disk that the query writes to is full: {cause}")
         full.add_note(SPACE)
         return full
+    if _WRITING.search(words):
+        unwritten = OSError(f"the checkpoint could not be written to: {cause}")
+        unwritten.add_note("See that its disk has room and may be written to; why is in Spark's log.")
+        unwritten.add_note("Then start the query again: it goes on from its checkpoint, and nothing is lost.")
+        return unwritten
     if _TWICE.search(words):
         twice = CheckpointError(
             f"a checkpoint is of one query at a time, and another goes on from it: {cause}"
