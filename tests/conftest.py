@@ -46,7 +46,7 @@ def spark(tmp_path_factory):
         "local[2]",
         shards=2,
         config={
-            "spark.driver.extraJavaOptions": SHORT_LIVED["spark.driver.extraJavaOptions"],
+            **SHORT_LIVED,
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             "spark.local.dir": str(folder / "local"),
         },

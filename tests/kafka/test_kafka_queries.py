@@ -99,7 +99,7 @@ def test_partitions_with_holes_are_merged_to_all_that_any_replica_has(spark, bro
         topics,
         servers=broker.servers,
         schema="sensor string, at long, v long",
-        rows_per_trigger=150,
+        rows_per_trigger=300,
     )
     merged = ab.merge(feeds, start="at", replica="replica", disorder=50, lossy=True)
     told = []
@@ -112,7 +112,7 @@ def test_partitions_with_holes_are_merged_to_all_that_any_replica_has(spark, bro
     assert [sum(one.values()) for one in unread] == sorted(
         (sum(one.values()) for one in unread), reverse=True
     )
-    assert 270 + 257 - 150 <= sum(unread[0].values()) < 270 + 257
+    assert 270 + 257 - 300 <= sum(unread[0].values()) < 270 + 257
     assert [status.unread for status in told] == unread[: len(told)]
     files = str(tmp_path / "out" / "*.parquet")
     found = duckdb.sql(f"select v from '{files}' where kind = 'insert' order by v").fetchall()

@@ -122,7 +122,11 @@ Caused by: java.nio.file.NoSuchFileException: /somewhere/1.jar
             "one query at a time",
         ),
         ("java.io.IOException: No space left on device", OSError, "is full: No space left on device"),
-        ("[CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT] Error writing", OSError, "could not be written to: [CANNOT"),
+        (
+            "[CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT] Error writing",
+            OSError,
+            "not be written to: [CANNOT",
+        ),
     ],
 )
 def test_errors_of_spark_that_one_can_do_something_about_are_ours(words, kind, told):

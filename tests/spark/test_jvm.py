@@ -1,12 +1,10 @@
 """Whether there is a Java for Spark, and where workers find PySpark; nothing here starts either."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from anabranch.engines.spark import jvm
-from anabranch.engines.spark.daemon import without_zips
 
 
 @pytest.fixture
@@ -52,9 +50,3 @@ def test_java_home_goes_before_path_as_with_spark(java, monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     with pytest.raises(OSError, match=r"none in JAVA_HOME \(.*nowhere\)"):
         jvm.check_java()
-
-
-def test_workers_take_the_installed_pyspark_where_there_is_one():
-    zips = ["/spark/python/lib/pyspark.zip", "/spark/python/lib/py4j-0.10.9.9-src.zip"]
-    assert without_zips([*zips, "mine.zip", *sys.path]) == ["mine.zip", *sys.path]
-    assert without_zips([*zips, "/nowhere"]) == [*zips, "/nowhere"]

@@ -1,13 +1,12 @@
 """A Spark session that fragments run well in, and what one that you bring needs."""
 
-import os
-import sys
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anabranch.engines.spark.jvm import check_java, start_jvm
+from anabranch.engines.spark.worker_python import name_worker_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,8 +52,7 @@ def session(
     """
     from pyspark.sql import SparkSession
 
-    # The environment variable, not the setting spark.pyspark.python, decides in a session of this process.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    name_worker_python(master)
     check_java()
     local = _BEFORE_START if master.startswith("local") else {}
     settings = {**local, **SETTINGS, **(config or {})}
