@@ -121,6 +121,11 @@ Caused by: java.nio.file.NoSuchFileException: /somewhere/1.jar
             CheckpointError,
             "one query at a time",
         ),
+        (
+            "[STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA] Streaming stateful operator",
+            CheckpointError,
+            "works in another way",
+        ),
         ("java.io.IOException: No space left on device", OSError, "is full: No space left on device"),
         (
             "[CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT] Error writing",

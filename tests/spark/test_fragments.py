@@ -11,7 +11,7 @@ from anabranch.engines.spark.layout import Layout
 from anabranch.engines.spark.merge import spark_schema
 from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.shards import shard_ids
-from anabranch.engines.spark.stages import packed, repacked, run, unpacked
+from anabranch.engines.spark.stages import packed, repacked, run, run_last
 from anabranch.engines.spark.unpacking import Unpacking
 from anabranch.model.output_policy import FinalOnly, FirstThenFinal
 
@@ -38,11 +38,10 @@ def test_a_fragment_follows_another_whose_shards_are_its_channels(spark, tmp_pat
         packed(rows, Packing(layout, 2, 50, ordered=True), ids), Fragment(policy=FinalOnly()), ids, "first"
     )
     again = repacked(first, ("value",), ids)
-    second = run(again, Fragment(identity=("value",), channels=2), ids, "second")
     unpacking = Unpacking(pa.schema([("value", pa.string()), ("room", pa.string())]), pa.int64(), True, 1)
-    out = unpacked(
-        second, unpacking, spark_schema(rows.schema, unpacking, "start", ["value", "room"], FirstThenFinal())
-    )
+    columns = spark_schema(rows.schema, unpacking, "start", ["value", "room"], FirstThenFinal())
+    second = Fragment(identity=("value",), channels=2)
+    out = run_last(again, second, ids, "second", unpacking, columns)
     query = ab.write_folder(out, tmp_path / "out", checkpoint=tmp_path / "checkpoint", available_now=True)
     ab.wait(query)
     meant = [

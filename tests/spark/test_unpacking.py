@@ -1,26 +1,27 @@
 """Rows that come out are of exactly the types that went in."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from random import Random
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import Row
-from spark.driving import ANSWERS, Query
+from spark.driving import Query
 from spark.spark_rows import ODD_NAMES, random_rows, same_rows
 
 from anabranch import BEGINNING, FOREVER, Adjust, Insert, Stable
-from anabranch.engines.spark import refusal
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.layout import Layout, Place
 from anabranch.engines.spark.packing import Packing
-from anabranch.engines.spark.parcel import Parcel, Voice, to_bytes
+from anabranch.engines.spark.parcel import from_bytes
 from anabranch.engines.spark.refusal import Refusal
 from anabranch.engines.spark.stages import parcel_rows
 from anabranch.engines.spark.status import ShardStatus
-from anabranch.engines.spark.unpacking import Unpacking
+from anabranch.engines.spark.unpacking import BYTES, Unpacking
 from anabranch.model.batch import Batch
 from anabranch.model.identity import identities
 from anabranch.model.properties import Case
@@ -29,21 +30,25 @@ TEXT = pa.schema([("v", pa.string())])
 UNPACKING = Unpacking(TEXT, pa.int64(), refusals=True, speaker=0)
 
 
-def status(shard: int, frontier: int, *, advanced: bool = True) -> str:
-    now = ShardStatus(shard, "R3", frontier, advanced, {}, {}, 0, 0, 0, {})
-    return msgspec.json.encode(now).decode()
+def status(shard: int = 0, frontier: int = BEGINNING, *, advanced: bool = True) -> ShardStatus:
+    return ShardStatus(shard, "R3", frontier, advanced, {}, {}, 0, 0, 0, {})
 
 
-def unpacked(unpacking: Unpacking, *rows: tuple) -> list[dict]:
-    """What rows of parcels become; each row is (shard, body, refused, status)."""
-    said = pa.RecordBatch.from_pylist([dict(zip(ANSWERS.names, row, strict=True)) for row in rows], ANSWERS)
-    found = list(unpacking.rows([said]))
-    assert all(batch.schema == unpacking.schema() for batch in found)
-    return [row for batch in found for row in batch.to_pylist()]
+QUIET = status(advanced=False)
 
 
-def body(*elements) -> bytes:
-    return to_bytes(Parcel.of(Voice(""), Batch.of(elements)))
+def said(unpacking: Unpacking, *elements, refused: Sequence[Refusal] = (), now: ShardStatus = QUIET):
+    """What a shard says, as rows; that its status comes last, and alone, is looked at here."""
+    output = [Batch.of([element]) for element in elements]
+    *found, last = unpacking.said(output, list(refused), now)
+    schema = unpacking.schema().append(pa.field(unpacking.status, pa.string()))
+    assert all(batch.schema == schema for batch in (*found, last))
+    [told] = last.to_pylist()
+    assert msgspec.json.decode(told.pop(unpacking.status), type=ShardStatus) == now
+    assert set(told.values()) == {None}
+    rows = [row for batch in found for row in batch.to_pylist()]
+    assert {row.pop(unpacking.status) for row in rows} <= {None}
+    return rows
 
 
 def through_shards(payload: pa.RecordBatch, case: Case, shards: int) -> pa.RecordBatch:
@@ -60,11 +65,11 @@ def through_shards(payload: pa.RecordBatch, case: Case, shards: int) -> pa.Recor
             read = layout.read(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)), Place("here"))
             packed = list(parcel_rows([[read]], Packing(layout, shards), query.ids))
             answers = query.hear(Row(**row) for rows in packed for row in rows.to_pylist())
-            found += [(n, data, None, None) for n, answer in answers.items() for data in answer.bodies]
+            found += [from_bytes(data) for answer in answers.values() for data in answer.bodies]
         query.restart()
-    said = pa.RecordBatch.from_pylist([dict(zip(ANSWERS.names, row, strict=True)) for row in found], ANSWERS)
     unpacking = Unpacking(payload.schema, pa.int64(), refusals=False, speaker=0)
-    out = pa.Table.from_batches(unpacking.rows([said]), unpacking.schema()).sort_by("start")
+    batches = [unpacking.row_batch(one.batch(slice(None))) for one in found]
+    out = pa.Table.from_batches(batches, unpacking.schema()).sort_by("start")
     assert out.column("start").to_pylist() == list(range(payload.num_rows))
     if unpacking.nested:
         return pa.RecordBatch.from_struct_array(out.column("payload").combine_chunks())
@@ -90,10 +95,12 @@ def test_payloads_that_are_equal_may_come_out_as_one_another():
 
 class TestRows:
     def test_elements_are_rows(self):
-        rows = unpacked(
+        rows = said(
             UNPACKING,
-            (0, body(Insert({"v": "a"}, 1, 5), Adjust({"v": "a"}, 1, 5, FOREVER)), None, None),
-            (0, body(Insert({"v": "b"}, 3, FOREVER), Adjust({"v": "b"}, 3, FOREVER, 3)), None, None),
+            Insert({"v": "a"}, 1, 5),
+            Adjust({"v": "a"}, 1, 5, FOREVER),
+            Insert({"v": "b"}, 3, FOREVER),
+            Adjust({"v": "b"}, 3, FOREVER, 3),
         )
         names = ("kind", "start", "end", "old_end", "v", "refused")
         assert rows == [
@@ -108,32 +115,32 @@ class TestRows:
 
     def test_a_payload_that_lacks_a_column_has_a_null_there(self):
         unpacking = replace(UNPACKING, payload=pa.schema([("v", pa.string()), ("w", pa.list_(pa.int8()))]))
-        (row,) = unpacked(unpacking, (0, body(Insert({"v": "a"}, 1, 5)), None, None))
+        (row,) = said(unpacking, Insert({"v": "a"}, 1, 5))
         assert (row["v"], row["w"]) == ("a", None)
 
     def test_a_payload_may_have_no_columns(self):
         unpacking = Unpacking(pa.schema([]), pa.int64(), refusals=False, speaker=0)
-        assert unpacked(unpacking, (0, body(Insert({}, 1, 5)), None, None)) == [
+        assert said(unpacking, Insert({}, 1, 5)) == [
             {"kind": "insert", "start": 1, "end": 5, "old_end": None}
         ]
 
     def test_a_stable_is_told_once_for_all_shards(self):
-        rows = unpacked(UNPACKING, (0, None, None, status(0, 7)), (1, None, None, status(1, 7)))
+        rows = [row for shard in (0, 1) for row in said(UNPACKING, now=status(shard, 7))]
         assert [(row["kind"], row["start"], row["end"]) for row in rows] == [("stable", 7, None)]
 
     def test_a_stable_that_says_nothing_new_is_not_told(self):
-        assert unpacked(UNPACKING, (0, None, None, status(0, 7, advanced=False))) == []
+        assert said(UNPACKING, now=status(0, 7, advanced=False)) == []
 
     def test_the_stable_at_the_end_of_time_is_null(self):
-        (row,) = unpacked(UNPACKING, (0, None, None, status(0, FOREVER)))
+        (row,) = said(UNPACKING, now=status(0, FOREVER))
         assert (row["kind"], row["start"]) == ("stable", None)
 
     def test_where_shards_differ_no_stable_is_told(self):
-        assert unpacked(replace(UNPACKING, speaker=None), (0, None, None, status(0, 7))) == []
+        assert said(replace(UNPACKING, speaker=None), now=status(0, 7)) == []
 
     def test_what_was_refused_is_a_row_with_nothing_else(self):
-        data = refusal.to_bytes([Refusal("malformed", "why", "east", "task 1 row 7", '{"v":1}')])
-        (row,) = unpacked(UNPACKING, (0, None, data, None))
+        one = Refusal("malformed", "why", "east", "task 1 row 7", '{"v":1}')
+        (row,) = said(UNPACKING, refused=[one])
         assert row.pop("refused") == {
             "rule": "malformed",
             "reason": "why",
@@ -145,9 +152,23 @@ class TestRows:
 
     def test_where_nobody_asked_for_refusals_there_are_none(self):
         silent = replace(UNPACKING, refusals=False)
-        data = refusal.to_bytes([Refusal("malformed", "why", "east", "here", "")])
-        assert unpacked(silent, (0, None, data, None)) == []
+        assert said(silent, refused=[Refusal("malformed", "why", "east", "here", "")]) == []
         assert "refused" not in silent.schema().names
+
+    def test_many_rows_leave_in_pieces(self):
+        wide = pa.RecordBatch.from_pydict({"v": ["x" * 1000] * 10_000})
+        count = np.arange(10_000)
+        batch = Batch(np.zeros(10_000, np.int8), count, count + 1, np.zeros(10_000, np.int64), wide)
+        *found, _ = UNPACKING.said([batch], [], QUIET)
+        assert [start for piece in found for start in piece.column("start").to_pylist()] == count.tolist()
+        assert [piece.nbytes < 2 * BYTES for piece in found] == [True] * 3
+
+    def test_the_column_of_the_status_has_a_name_that_no_payload_has(self):
+        names = [(name, pa.string()) for name in ("status", "Status_", "v")]
+        unpacking = replace(UNPACKING, payload=pa.schema(names))
+        assert unpacking.status == "status__"
+        (row,) = said(unpacking, Insert({"status": "x"}, 1, 5))
+        assert row["status"] == "x"
 
 
 class TestClocks:
@@ -162,11 +183,7 @@ class TestClocks:
     )
     def test_times_are_on_the_clock_they_came_from(self, clock, at):
         unpacking = replace(UNPACKING, clock=clock)
-        row, stable = unpacked(
-            unpacking,
-            (0, body(Insert({"v": "a"}, 20_000, FOREVER)), None, None),
-            (0, None, None, status(0, 20_000)),
-        )
+        row, stable = said(unpacking, Insert({"v": "a"}, 20_000, FOREVER), now=status(0, 20_000))
         assert (row["start"], row["end"], row["old_end"]) == (at, None, None)
         assert stable["start"] == at
 
@@ -188,14 +205,14 @@ class TestNames:
         """Spark takes names that differ only in case for one."""
         unpacking = replace(UNPACKING, payload=pa.schema([(name, pa.string()), ("v", pa.string())]))
         assert unpacking.nested
-        (row,) = unpacked(unpacking, (0, body(Insert({name: "x", "v": "a"}, 1, 5)), None, None))
+        (row,) = said(unpacking, Insert({name: "x", "v": "a"}, 1, 5))
         assert row["payload"] == {name: "x", "v": "a"}
         assert unpacking.schema().names == ["kind", "start", "end", "old_end", "payload", "refused"]
 
     @pytest.mark.parametrize("name", sorted(set(ODD_NAMES) - {"kind", "payload", "Start"}))
     def test_any_other_name_is_kept(self, name):
         unpacking = replace(UNPACKING, payload=pa.schema([(name, pa.string())]))
-        (row,) = unpacked(unpacking, (0, body(Insert({name: "x"}, 1, 5)), None, None))
+        (row,) = said(unpacking, Insert({name: "x"}, 1, 5))
         assert row[name] == "x"
 
     def test_rows_go_in_again_as_they_came_out(self):

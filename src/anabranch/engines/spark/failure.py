@@ -2,8 +2,8 @@
 
 What a worker raises reaches the driver as text inside other text. So a worker raises it with itself, as JSON,
 between two marks, and the driver makes the error again. Errors of Spark itself are told by their words, where
-there is something to do about them: a checkpoint that cannot be read, or not be written to, or is used twice,
-or a full disk.
+there is something to do about them: a checkpoint that cannot be read, or not be written to, or is another
+query's, or a full disk.
 """
 
 import builtins
@@ -94,6 +94,7 @@ SPACE = "Free some space and start the query again: it goes on from its checkpoi
 _WRITING = re.compile(r"CANNOT_WRITE_STATE_STORE")
 """Spark does not say why where the thread that wrote is not the one that commits."""
 _TWICE = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|[Cc]oncurrent update to the log|Multiple streaming jobs")
+_OTHER = re.compile(r"STREAMING_STATEFUL_OPERATOR_NOT_MATCH")
 _PATH = re.compile(
     r"(?:file:)?(?://)?(/[^\s'\",;()\[\]]*/(?:offsets|commits|sources|state|metadata)(?:/[^\s'\",;()\[\]]*)?)"
 )
@@ -126,6 +127,15 @@ def _of_spark(text: str, trace: str) -> BaseException:
         )
         twice.add_note("Stop one of the two; what was written is there once. The other goes on.")
         return twice
+    if _OTHER.search(words):
+        other = CheckpointError(f"the checkpoint is of a query that works in another way: {cause}")
+        other.add_note(
+            "An older anabranch wrote it, or a query with other stateful steps; that one goes on from it."
+        )
+        other.add_note(
+            "Else begin again, with a new checkpoint and a new sink: all that the sources have is read."
+        )
+        return other
     path = _PATH.search(words)
     if path is None and not (_STATE.search(words) or _READING.search(trace)):
         return QueryError(cause)

@@ -18,7 +18,7 @@ from anabranch.engines.spark.row_types import arrow_schema, check_forms
 from anabranch.engines.spark.session import shards_of
 from anabranch.engines.spark.shards import shard_ids
 from anabranch.engines.spark.span import span
-from anabranch.engines.spark.stages import OBSERVED, packed, run, unpacked
+from anabranch.engines.spark.stages import OBSERVED, packed, run_last
 from anabranch.engines.spark.unpacking import REFUSED, TIMES, Unpacking
 from anabranch.kernels.merge.merger import Generalise, Merger
 from anabranch.model.identity import identities
@@ -187,11 +187,10 @@ def merged(rows: "DataFrame | Door", layout: Layout, fragment: Fragment, rows_pe
     if fragment.key is not None and not packing.ordered:
         fragment = replace(fragment, by_time=True)
     parcels = packed(rows, packing, ids) if isinstance(rows, DataFrame) else rows.parcels(packing, ids)
-    said = run(parcels, fragment, ids, OBSERVED, always=native)
     schema = spark_schema(rows.schema, unpacking, layout.start, payload_names, fragment.policy)
     if not isinstance(rows, DataFrame):
         schema["kind"].metadata.update(rows.told(layout))
-    return unpacked(said, unpacking, schema)
+    return run_last(parcels, fragment, ids, OBSERVED, unpacking, schema, always=native)
 
 
 def spark_schema(

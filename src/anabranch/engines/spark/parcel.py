@@ -135,8 +135,8 @@ class Parcel:
         )
 
 
-def to_bytes(parcel: Parcel) -> bytes:
-    """The parcel as bytes."""
+def to_bytes(parcel: Parcel) -> pa.Buffer:
+    """The parcel as bytes, each of its payloads copied once: wide ones are all that a parcel costs."""
     bounds = np.searchsorted(parcel.voice, np.arange(len(parcel.voices) + 1))
     is_event = parcel.kind <= Kind.ADJUST
     columns: dict[str, Any] = {"start": parcel.start, "old_end": parcel.old_end}
@@ -153,22 +153,27 @@ def to_bytes(parcel: Parcel) -> bytes:
         least[name], offsets = narrowed(column)
         if offsets is not None:
             kept[name] = pa.array(offsets)
-    parts = [_stream(pa.RecordBatch.from_pydict(kept)) if kept else b""]
-    parts.append(_stream(parcel.payload) if parcel.payload.num_columns else _nothing(parcel.payload.num_rows))
+    parts: list[pa.RecordBatch | bytes] = [pa.RecordBatch.from_pydict(kept) if kept else b""]
+    parts.append(parcel.payload if parcel.payload.num_columns else _nothing(parcel.payload.num_rows))
     if parcel.identities is not None:
         words = parcel.identities.view(np.int64)
         parts.append(
-            _stream(pa.RecordBatch.from_pydict({"low": pa.array(words[:, 0]), "high": pa.array(words[:, 1])}))
+            pa.RecordBatch.from_pydict({"low": pa.array(words[:, 0]), "high": pa.array(words[:, 1])})
         )
     header = _Header(
         [(v.replica, v.channel, v.sequence, v.ordered, v.last) for v in parcel.voices],
         np.diff(bounds).tolist(),
-        [len(part) for part in parts],
+        [_size(part) for part in parts],
         least,
         list(zip(others.tolist(), parcel.kind[others].tolist(), strict=True)) if few else None,
     )
     head = msgspec.json.encode(header)
-    return b"".join([MARK, len(head).to_bytes(4, "little"), head, *parts])
+    begin = b"".join([MARK, len(head).to_bytes(4, "little"), head])
+    whole = pa.allocate_buffer(len(begin) + sum(header.lengths))
+    with pa.FixedSizeBufferWriter(whole) as sink:
+        for part in (begin, *parts):
+            _write(sink, part)
+    return whole
 
 
 def _spans(parcel: Parcel, is_event: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -265,11 +270,18 @@ def _counts_up(column: NDArray[Any]) -> bool:
     return bool((column == np.arange(len(column))).all())
 
 
-def _stream(batch: pa.RecordBatch) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
+def _size(part: pa.RecordBatch | bytes) -> int:
+    with pa.MockOutputStream() as sink:
+        _write(sink, part)
+        return int(sink.size())
+
+
+def _write(sink: pa.NativeFile, part: pa.RecordBatch | bytes) -> None:
+    if isinstance(part, bytes):
+        sink.write(part)
+    else:
+        with pa.ipc.new_stream(sink, part.schema) as writer:
+            writer.write_batch(part)
 
 
 def _nothing(rows: int) -> bytes:

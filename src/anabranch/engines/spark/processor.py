@@ -1,7 +1,7 @@
-"""The stateful operator: rows of parcels in, rows of parcels out, one shard per key."""
+"""The stateful operator: rows of parcels in, what the shards say out, one shard per key."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import msgspec
 from pyspark.sql import Row
@@ -11,8 +11,19 @@ from anabranch.engines.spark import parcel, refusal
 from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.journal import Journal, kept_by_spark
-from anabranch.engines.spark.refusal import answered, on_the_clock
-from anabranch.engines.spark.status import shard_status
+from anabranch.engines.spark.refusal import Refusal, answered, on_the_clock
+from anabranch.engines.spark.slices import whole_bodies
+from anabranch.engines.spark.status import ShardStatus, shard_status
+from anabranch.engines.spark.unpacking import Unpacking
+from anabranch.model.batch import Batch
+
+
+class Answer(NamedTuple):
+    """What a shard says about a micro-batch."""
+
+    output: list[Batch]
+    refused: list[Refusal]
+    status: ShardStatus
 
 
 class ShardProcessor(StatefulProcessor):
@@ -34,17 +45,27 @@ class ShardProcessor(StatefulProcessor):
         )
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
-        """What comes of the rows of a micro-batch for one shard."""
+        """What comes of the rows of a micro-batch for one shard, as rows of parcels."""
         with told_to_driver():
-            yield from self._heard(key[0], rows)
+            said = self.answer(key[0], rows)
+            voice = parcel.Voice("", str(said.status.shard))
+            for batch in said.output:
+                body = parcel.to_bytes(parcel.Parcel.of(voice, batch))
+                yield Row(shard=key[0], body=memoryview(body), refused=None, status=None)
+            if said.refused:
+                yield Row(shard=key[0], body=None, refused=refusal.to_bytes(said.refused), status=None)
+            status = msgspec.json.encode(said.status).decode()
+            yield Row(shard=key[0], body=None, refused=None, status=status)
 
-    def _heard(self, key: int, rows: Iterator[Any]) -> Iterator[Any]:
-        bodies, refused = [], []
+    def answer(self, key: int, rows: Iterable[Any]) -> Answer:
+        """Run the fragment on the rows of a micro-batch for one shard, and keep what it is then."""
+        given, refused = [], []
         for row in rows:
             if row.body is not None:
-                bodies.append(bytes(row.body))
+                given.append(row)
             if row.refused is not None:
                 refused += refusal.from_bytes(row.refused)
+        bodies = whole_bodies(given)
         refused = answered(refused, self.fragment.on_invalid)
         name = self.name, key
         now = micro_batch()
@@ -54,19 +75,40 @@ class ShardProcessor(StatefulProcessor):
         heard = shard.hear([parcel.from_bytes(body) for body in bodies])
         with kept_by_spark():
             state_bytes = self.journal.record(name, head, shard, bodies, now)
-        voice = parcel.Voice("", str(shard.number))
-        for batch in heard.output:
-            yield Row(
-                shard=key, body=parcel.to_bytes(parcel.Parcel.of(voice, batch)), refused=None, status=None
-            )
         refused += [on_the_clock(one, self.fragment.clock) for one in heard.refused]
-        if refused:
-            yield Row(shard=key, body=None, refused=refusal.to_bytes(refused), status=None)
-        status = shard_status(shard, heard, before, len(refused), state_bytes)
-        yield Row(shard=key, body=None, refused=None, status=msgspec.json.encode(status).decode())
+        return Answer(heard.output, refused, shard_status(shard, heard, before, len(refused), state_bytes))
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+class LastProcessor(ShardProcessor):
+    """Runs the last fragment of a query: what comes of it are rows as the user knows them.
+
+    They leave the process that made them as Arrow, which Spark has only for data frames of pandas.
+    """
+
+    def __init__(
+        self,
+        fragment: Fragment,
+        ids: tuple[int, ...],
+        name: str,
+        unpacking: Unpacking,
+        *,
+        always: bool = False,
+    ) -> None:
+        super().__init__(fragment, ids, name, always=always)
+        self.unpacking = unpacking
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+        """What comes of the rows of a micro-batch for one shard, as frames of rows, its status last."""
+        from anabranch.engines.spark.frames import frame
+
+        with told_to_driver():
+            given = (row for one in rows for row in one.itertuples(index=False))
+            said = self.answer(key[0], given)
+            for batch in self.unpacking.said(said.output, said.refused, said.status):
+                yield frame(batch)
 
 
 def micro_batch() -> int:

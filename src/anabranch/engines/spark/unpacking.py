@@ -7,8 +7,6 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from anabranch.engines.spark import parcel, refusal
-from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.layout import on_clock
 from anabranch.engines.spark.refusal import FIELDS, Refusal
 from anabranch.engines.spark.status import ShardStatus
@@ -18,7 +16,10 @@ from anabranch.model.schema import conformed
 from anabranch.model.time import FOREVER
 
 REFUSED = "refused"
+STATUS = "status"
 TIMES = ("start", "end", "old_end")
+BYTES = 4 << 20
+"""Bytes of rows that leave a shard together, about."""
 
 
 @dataclass(frozen=True)
@@ -50,20 +51,34 @@ class Unpacking:
             fields.append(pa.field(REFUSED, pa.struct([pa.field(name, pa.string()) for name in FIELDS])))
         return pa.schema(fields)
 
-    def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows that rows of parcels stand for; a function for ``mapInArrow``."""
-        with told_to_driver():
-            for batch in batches:
-                for body, refused, status in zip(*(batch.column(n) for n in (1, 2, 3)), strict=True):
-                    if body.is_valid:
-                        said = parcel.from_bytes(body.as_buffer())
-                        yield self.row_batch(said.batch(slice(None)))
-                    elif refused.is_valid and self.refusals:
-                        yield self._refused(refusal.from_bytes(refused.as_py()))
-                    elif status.is_valid and self.speaker is not None:
-                        now = msgspec.json.decode(status.as_py(), type=ShardStatus)
-                        if now.shard == self.speaker and now.advanced:
-                            yield self.row_batch(Batch.stable(now.frontier))
+    @property
+    def status(self) -> str:
+        """The name of the column in which shards tell their status, which no other column has."""
+        name, others = STATUS, {name.lower() for name in self.schema().names}
+        while name in others:
+            name += "_"
+        return name
+
+    def said(
+        self, output: Iterable[Batch], refused: list[Refusal], status: ShardStatus
+    ) -> Iterator[pa.RecordBatch]:
+        """What a shard says, as rows with a column for its status, which is said last."""
+        for batch in output:
+            rows = self.row_batch(batch)
+            each = max(1, BYTES * rows.num_rows // max(rows.nbytes, 1))
+            for begin in range(0, rows.num_rows, each):
+                yield self._with_status(rows.slice(begin, each))
+        if refused and self.refusals:
+            yield self._with_status(self._refused(refused))
+        if status.shard == self.speaker and status.advanced:
+            yield self._with_status(self.row_batch(Batch.stable(status.frontier)))
+        nothing = [pa.nulls(1, field.type) for field in self.schema()]
+        told = pa.array([msgspec.json.encode(status).decode()])
+        yield pa.RecordBatch.from_arrays([*nothing, told], names=[*self.schema().names, self.status])
+
+    def _with_status(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        columns = [*rows.columns, pa.nulls(rows.num_rows, pa.string())]
+        return pa.RecordBatch.from_arrays(columns, names=[*rows.schema.names, self.status])
 
     def row_batch(self, batch: Batch) -> pa.RecordBatch:
         """Elements as rows."""
