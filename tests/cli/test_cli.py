@@ -8,6 +8,9 @@ from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from random import Random
 
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from anabranch import Insert
@@ -65,6 +68,40 @@ def test_show_prints_events_with_their_status_and_draws_them(folder, capsys):
     assert "unfrozen" in out
     assert "█" in out
     assert "▶" in out
+
+
+@pytest.mark.parametrize(
+    ("kind", "start", "until"),
+    [
+        (pa.timestamp("us", "UTC"), "2026-01-01 12:00:00.5", "2026-01-01 12:00:07"),
+        (pa.timestamp("us"), "2026-01-01 12:00:00.5", "2026-01-01 12:00:07"),
+        (pa.date32(), "2026-01-01", "2026-01-08"),
+        (pa.int64(), "5", "7"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("form", ["parquet", "jsonl"])
+def test_show_has_times_as_the_rows_that_a_sink_wrote_have_them(folder, capsys, kind, start, until, form):
+    local = pa.timestamp("us") if pa.types.is_timestamp(kind) else kind
+    begin, end = pa.array([start, until]).cast(local).cast(kind).to_pylist()
+    rows = [
+        {"kind": "insert", "start": begin, "end": end, "old_end": None, "v": "x"},
+        {"kind": "stable", "start": end, "end": None, "old_end": None, "v": None},
+    ]
+    out = folder / "out" / f"0123abcd-000000000-0000.{form}"
+    out.parent.mkdir()
+    if form == "jsonl":
+        out.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+    else:
+        columns = {"kind": pa.string(), "start": kind, "end": kind, "old_end": kind, "v": pa.string()}
+        pq.write_table(pa.Table.from_pylist(rows, pa.schema(columns)), out)
+    assert main(["show", "out"]) == 0
+    said = capsys.readouterr().out
+    assert f"stable to {until}" in said
+    assert f"[{start}, {until})" in said
+    assert said.splitlines()[-1].split(" " * 3)[-1].strip() == until
+    assert main(["show", "out", "--history"]) == 0
+    assert f"[{start}, {until})" in capsys.readouterr().out
 
 
 def test_show_at_a_prefix_shows_what_that_prefix_denotes(folder, capsys):

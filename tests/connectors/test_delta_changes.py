@@ -419,6 +419,13 @@ def test_two_copies_of_a_table_are_merged_into_its_history_over_restarts(spark, 
         assert shown(tmp_path / "history") == lifetimes(east)
 
 
+def test_a_feed_never_says_how_far_it_has_come(spark, tmp_path):
+    changes = ab.delta_changes(spark, made(tmp_path / "stock"), op="did")
+    with pytest.raises(ValueError, match="its source never says stable, and disorder is not given") as told:
+        ab.merge_changes(changes, key="id", time="time", op="did")
+    assert "disorder='10 minutes'" in told.value.__notes__[0]
+
+
 def test_what_is_wrong_with_a_table_stops_the_query_with_its_name(spark, tmp_path):
     path = made(tmp_path / "stock")
     put(path, {1: "tea"})

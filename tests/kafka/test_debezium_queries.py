@@ -170,6 +170,12 @@ def test_envelopes_of_a_merge_whose_ends_may_come_alone_are_refused(spark):
     assert "HalfFrozen()" in told.value.__notes__[0]
 
 
+def test_envelopes_never_say_how_far_they_have_come(spark):
+    feeds = ab.kafka(spark, "t", servers="nowhere:1", schema="id long", format="debezium")
+    with pytest.raises(ValueError, match="its source never says stable, and disorder is not given"):
+        ab.merge_changes(feeds, key="id", time="time")
+
+
 def test_a_table_with_a_column_of_the_name_of_an_added_one_is_told_so(spark):
     def feeds(form):
         return ab.kafka(spark, "t", servers="nowhere:1", schema="id long, Time string", format=form)

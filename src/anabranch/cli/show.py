@@ -23,6 +23,7 @@ from anabranch.cli.arguments import add_json, add_policy, add_reading, policy_of
 if TYPE_CHECKING:
     from anabranch.model.batch import Batch
     from anabranch.model.recording import Input
+    from anabranch.model.time import Clock
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -52,20 +53,21 @@ def run(options: argparse.Namespace) -> int:
     if options.history:
         recording.heard = lambda _, batch: valid.append(batch)
     with progress(f"reading {options.file}") as done:
-        batches = source_of(options, options.file).batches(policy=policy, progress=done)
+        source = source_of(options, options.file)
+        batches = source.batches(policy=policy, progress=done)
         for batch in _first(batches, options.at):
             recording.apply(batch)
     recording.close()
     if options.quarantine:
         quarantine.write(((options.file, v) for v in policy.violations), options.quarantine)  # type: ignore[union-attr]
     if options.history:
-        _print_history(valid, recording.inputs, options)
+        _print_history(valid, recording.inputs, options, source.clock())
         return 0
     for name, an_input in recording.inputs.items():
         if options.json:
             _print_json(name, an_input)
         else:
-            _print_relation(name, an_input, options)
+            _print_relation(name, an_input, options, source.clock())
     return 0
 
 
@@ -100,7 +102,7 @@ def _print_json(name: str, an_input: Input) -> None:
     print(json.dumps(answer, ensure_ascii=False))
 
 
-def _print_relation(name: str, an_input: Input, options: argparse.Namespace) -> None:
+def _print_relation(name: str, an_input: Input, options: argparse.Namespace, clock: Clock) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -116,25 +118,27 @@ def _print_relation(name: str, an_input: Input, options: argparse.Namespace) -> 
     state = "" if an_input.attached else ", detached"
     console.print(
         f"{name}: {relation.position} elements, {len(relation)} events, "
-        f"stable to {tick_text(relation.frontier)}{state}"
+        f"stable to {tick_text(relation.frontier, clock)}{state}"
     )
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("payload", "lifetime", "count", "status"):
         table.add_column(column, justify="right" if column == "count" else "left")
     for event, count in rows[: options.limit]:
         status = str(freeze(event.start, event.end, relation.frontier))
-        lifetime = lifetime_text(event.start, event.end)
+        lifetime = lifetime_text(event.start, event.end, clock)
         table.add_row(*map(Text, (payload_shown(event.payload), lifetime, str(count), status)))
     if rows:
         console.print(table)
     if len(rows) > options.limit:
         console.print(f"… and {len(rows) - options.limit} more (--limit {len(rows)} shows all)")
     if not options.no_timeline:
-        for line in ["", *timeline([e for e, _ in rows[: options.limit]], relation.frontier, console.width)]:
-            print(line)
+        drawn = timeline([e for e, _ in rows[: options.limit]], relation.frontier, console.width, clock)
+        print("", *drawn, sep="\n")
 
 
-def _print_history(valid: list[Batch], inputs: dict[str, Input], options: argparse.Namespace) -> None:
+def _print_history(
+    valid: list[Batch], inputs: dict[str, Input], options: argparse.Namespace, clock: Clock
+) -> None:
     from anabranch.cli.shown import event_fields, payload_shown
     from anabranch.model.history import history
     from anabranch.model.time import lifetime_text
@@ -148,5 +152,5 @@ def _print_history(valid: list[Batch], inputs: dict[str, Input], options: argpar
             print(json.dumps({**event_fields(event), **times}, ensure_ascii=False))
         else:
             until = "now" if version.current else str(version.replaced)
-            lifetime = lifetime_text(event.start, event.end)
+            lifetime = lifetime_text(event.start, event.end, clock)
             print(f"{version.arrived:>6} to {until:<6} {payload_shown(event.payload)} {lifetime}")

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 
 from anabranch.cli.shown import payload_shown
 from anabranch.model.elements import Event
-from anabranch.model.time import BEGINNING, FOREVER, tick_text
+from anabranch.model.time import BEGINNING, FOREVER, Clock, tick_text
 
 LABEL = 24
 
 
-def timeline(events: Sequence[Event], frontier: int, width: int = 80) -> list[str]:
+def timeline(
+    events: Sequence[Event], frontier: int, width: int = 80, clock: Clock = Clock.TICKS
+) -> list[str]:
     """One line per event and an axis below them."""
     if not events:
         return []
@@ -33,7 +35,7 @@ def timeline(events: Sequence[Event], frontier: int, width: int = 80) -> list[st
     mark = room if frontier == FOREVER else NOWHERE if frontier == BEGINNING else column(frontier)
     bars = [_bar(column(e.start), column(e.end), mark, room, endless=e.end == FOREVER) for e in events]
     lines = [f"{label:<{margin}}{bar}" for label, bar in zip(labels, bars, strict=True)]
-    return [*lines, " " * margin + _axis(first, last, frontier, mark, room)]
+    return [*lines, " " * margin + _axis(first, last, frontier, mark, room, clock)]
 
 
 NOWHERE = -1
@@ -55,10 +57,10 @@ def _label(event: Event) -> str:
     return text if len(text) <= LABEL else text[: LABEL - 1] + "…"
 
 
-def _axis(first: int, last: int, frontier: int, mark: int, room: int) -> str:
-    left, right = tick_text(first), tick_text(last)
+def _axis(first: int, last: int, frontier: int, mark: int, room: int, clock: Clock) -> str:
+    left, right = tick_text(first, clock), tick_text(last, clock)
     row = [*left, *" " * max(1, room - 1 - len(left) - len(right)), *right]
-    note = f"stable {tick_text(frontier)}"
+    note = f"stable {tick_text(frontier, clock)}"
     if 0 <= mark < room and len(left) < mark < room - len(right) - len(note):
         row[mark : mark + len(note)] = note
     return "".join(row)

@@ -78,6 +78,11 @@ class Folder:
         """The column in which it says who sent a row, if it adds one."""
         return REPLICA if self.adds_replica else None
 
+    @property
+    def op(self) -> None:
+        """None: what was done to a row is for its file to say."""
+        return None
+
     def told(self, layout: Layout) -> Mapping[str, Any]:
         """Which folder it is, and whether rows are numbered by its files and lines, replica by replica."""
         own = self.adds_replica and layout.replica == REPLICA

@@ -21,14 +21,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch.connectors.formats import STANDARD, Format, checked_format
-from anabranch.connectors.written_folder import element_of_row, format_of_written, in_ticks, written_files
+from anabranch.connectors.written_folder import (
+    clock_of,
+    clock_of_written,
+    element_of_row,
+    format_of_written,
+    in_ticks,
+    written_files,
+)
 from anabranch.model import json_lines, notation
 from anabranch.model.arrow import batches as arrow_batches
 from anabranch.model.batch import Batch
 from anabranch.model.dialects import DIALECTS
 from anabranch.model.elements import Element, Tagged
 from anabranch.model.schema import SchemaError
-from anabranch.model.time import BEGINNING
+from anabranch.model.time import BEGINNING, Clock
 from anabranch.model.validity import Policy, Raise, Rule, Violation
 
 ROWS = 65_536
@@ -77,6 +84,14 @@ class Source:
         except SchemaError as error:
             error.add_note(f"In {self.path}.")
             raise
+
+    def clock(self) -> Clock:
+        """What its ticks are to people: known of Arrow's columns, and of a folder that a sink wrote."""
+        if self.path == STANDARD:
+            return Clock.TICKS
+        if Path(self.path).is_dir():
+            return clock_of_written(self.path)
+        return clock_of(pq.read_schema(self.path)) if self.format is Format.PARQUET else Clock.TICKS
 
     def _from_folder(self, policy: Policy, progress: Callable[[float], object] | None) -> Iterator[Batch]:
         """What a sink wrote, file by file: micro-batch by micro-batch, each with its stable last."""

@@ -14,16 +14,18 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from anabranch.connectors.formats import Format, UnknownFormatError
 from anabranch.model.arrow import RESERVED
 from anabranch.model.elements import Adjust, Element, Insert, Stable
-from anabranch.model.time import FOREVER, ticks
+from anabranch.model.time import FOREVER, Clock, ticks
 
 _WRITTEN = re.compile(r"[0-9a-f]{8}-\d{9,}-(\d{4,}|stable)\.(parquet|jsonl)")
 _PART = "_part"
 _TIMES = ("start", "end", "old_end")
 _EPOCH = date(1970, 1, 1).toordinal()
+_DAY = "2026-01-01"
 
 
 def format_of_written(path: str, format: str | None, dialect: str | None) -> Format:  # noqa: A002
@@ -52,6 +54,35 @@ def written_files(path: str) -> list[Path]:
         error.add_note("Give a file, or the folder in [sink] path of a job.")
         raise error
     return files
+
+
+def clock_of_written(path: str) -> Clock:
+    """What ticks are in a folder that a sink wrote."""
+    for file in written_files(path):
+        if file.suffix == ".parquet":
+            return clock_of(pq.read_schema(file))
+        with file.open("rb") as lines:
+            starts = filter(None, map(_start_of, lines))
+            for start in starts:
+                return Clock.DAYS if len(start) == len(_DAY) else Clock.MOMENTS
+    return Clock.TICKS
+
+
+def _start_of(line: bytes) -> str | None:
+    """The start in a line of JSON, if it is a text; a line that is none is for others to refuse."""
+    try:
+        start = msgspec.json.decode(line, type=dict[str, Any]).get("start")
+    except msgspec.DecodeError:
+        return None
+    return start if isinstance(start, str) else None
+
+
+def clock_of(columns: pa.Schema) -> Clock:
+    """What ticks are where times are of these types."""
+    kind = columns.field("start").type if "start" in columns.names else None
+    if kind is None or pa.types.is_integer(kind):
+        return Clock.TICKS
+    return Clock.DAYS if pa.types.is_date(kind) else Clock.MOMENTS
 
 
 def in_ticks(rows: pa.Table) -> pa.Table:
@@ -88,7 +119,7 @@ def _tick(value: Any) -> int:
         return value
     if not isinstance(value, str):
         raise ValueError(f"a time is a whole number or ISO 8601, not {value!r}")
-    if len(value) == len("2026-01-01"):
+    if len(value) == len(_DAY):
         return date.fromisoformat(value).toordinal() - _EPOCH
     moment = datetime.fromisoformat(value)
     return ticks(moment if moment.tzinfo else moment.replace(tzinfo=UTC))

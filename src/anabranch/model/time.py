@@ -3,7 +3,8 @@
 A tick means what the user says it means. Timestamps map to microseconds since 1970-01-01 UTC.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from enum import Enum
 
 FOREVER = 2**63 - 1
 """The end of an event that is not known to end, and the stable after which nothing changes."""
@@ -13,6 +14,14 @@ BEGINNING = -(2**63)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+
+
+class Clock(Enum):
+    """What ticks are to people."""
+
+    TICKS = "ticks"
+    MOMENTS = "microseconds since 1970-01-01 UTC"
+    DAYS = "days since 1970-01-01"
 
 
 def ticks(moment: datetime) -> int:
@@ -53,15 +62,31 @@ def checked_tick(tick: object, what: str) -> int:
     return tick
 
 
-def lifetime_text(start: int, end: int) -> str:
+def lifetime_text(start: int, end: int, clock: Clock = Clock.TICKS) -> str:
     """A lifetime as people read it.
 
     >>> lifetime_text(3, FOREVER)
     '[3, ∞)'
+    >>> lifetime_text(20_000, 20_001, Clock.DAYS)
+    '[2024-10-04, 2024-10-05)'
     """
-    return f"[{tick_text(start)}, {tick_text(end)})"
+    return f"[{tick_text(start, clock)}, {tick_text(end, clock)})"
 
 
-def tick_text(tick: int) -> str:
-    """A tick as people read it: a number, or ∞."""
-    return "∞" if tick == FOREVER else "-∞" if tick == BEGINNING else str(tick)
+def tick_text(tick: int, clock: Clock = Clock.TICKS) -> str:
+    """A tick as people read it: a number, a time in UTC, a date, or ∞; one that no calendar has is a number.
+
+    >>> tick_text(1767225600250000, Clock.MOMENTS)
+    '2026-01-01 00:00:00.25'
+    """
+    if tick in (FOREVER, BEGINNING):
+        return "∞" if tick == FOREVER else "-∞"
+    try:
+        if clock is Clock.DAYS:
+            return str(date.fromordinal(_EPOCH.toordinal() + tick))
+        if clock is Clock.MOMENTS:
+            text = f"{_EPOCH + timedelta(microseconds=tick):%Y-%m-%d %H:%M:%S.%f}"
+            return text.rstrip("0").rstrip(".")
+    except (ValueError, OverflowError):
+        pass
+    return str(tick)

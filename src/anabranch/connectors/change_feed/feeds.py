@@ -39,6 +39,11 @@ class DeltaChanges:
         """The column in which it says who sent a row, if it adds one."""
         return self.feeds.names.get(REPLICA)
 
+    @property
+    def op(self) -> str:
+        """The column in which it says what was done to a row."""
+        return self.feeds.names["op"]
+
     def told(self, layout: Layout) -> Mapping[str, Any]:
         """Nothing: a sink need not know which tables were read."""
         return {}

@@ -45,6 +45,12 @@ class Kafka:
         """The column in which it says who sent a row, if it adds one."""
         return self.feeds.replica
 
+    @property
+    def op(self) -> str | None:
+        """The column in which it says what was done to a row, where records are envelopes."""
+        form = self.feeds.form()
+        return form.op if isinstance(form, Debezium) else None
+
     def told(self, layout: Layout) -> Mapping[str, Any]:
         """Nothing: a sink need not know which topics were read."""
         return {}

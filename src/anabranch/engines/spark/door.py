@@ -29,6 +29,11 @@ class Door(Protocol):
         """The column in which it says who sent a row, if it adds one."""
         ...
 
+    @property
+    def op(self) -> str | None:
+        """The column in which it says what was done to a row, if it adds one; it never says stable there."""
+        ...
+
     def told(self, layout: Layout) -> Mapping[str, Any]:
         """What the schema of the merged rows says of where they are from, for sinks."""
         ...

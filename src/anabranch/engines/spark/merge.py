@@ -231,14 +231,24 @@ def _check_rows(rows: object) -> None:
 
 
 def _check_progress(rows: "DataFrame | Door", layout: Layout) -> None:
-    if layout.kind is not None or layout.disorder is not None or not getattr(rows, "isStreaming", True):
+    from pyspark.sql import DataFrame
+
+    if isinstance(rows, DataFrame):
+        progress = layout.kind is not None or not rows.isStreaming
+    else:
+        progress = layout.kind not in (None, rows.op)
+    if progress or layout.disorder is not None:
         return
+    known = "its kind column or from disorder, and neither is given"
+    if layout.kind is not None:
+        known = "disorder where its source never says stable, and disorder is not given"
     error = ValueError(
-        "how far a stream has come is known from its kind column or from disorder, and neither is given; "
+        f"how far a stream has come is known from {known}; "
         "nothing would ever become stable, and the state would grow for ever"
     )
     error.add_note("Say how late rows may be, such as disorder='10 minutes'.")
-    error.add_note("Where rows say stable themselves, name the column in which they do: kind='kind'.")
+    if layout.kind is None:
+        error.add_note("Where rows say stable themselves, name the column in which they do: kind='kind'.")
     raise error
 
 
