@@ -1,4 +1,4 @@
-"""Whether there is a Java for Spark, and where workers find PySpark; nothing here starts either."""
+"""Whether there is a Java for Spark; nothing here starts one."""
 
 from pathlib import Path
 

@@ -24,6 +24,12 @@ def test_a_parcel_is_whole_again_whatever_the_order_of_its_slices(size):
     assert sorted(whole_bodies(random.sample(rows, len(rows)))) == sorted(bodies)
 
 
+def test_a_parcel_that_no_column_holds_is_refused():
+    too_long = pa.foreign_buffer(1, 2**31)  # nobody looks at the bytes
+    with pytest.raises(ValueError, match="has at most 2,147,483,647 bytes, this has 2,147,483,648"):
+        sliced(too_long)
+
+
 def test_slices_share_the_bytes_of_their_parcel():
     body = pa.py_buffer(bytes(2 * SLICE))
     values, _, _ = sliced(body)

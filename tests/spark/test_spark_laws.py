@@ -5,24 +5,32 @@ the end beside the embedded engine, and once more with workers that fail, repeat
 """
 
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
+import msgspec
+import pandas as pd
 import pyarrow as pa
 import pytest
 from laws.campaign import ORDERED
 from laws.merge import FAULTS, LOSSES, POLICIES, Scenario, merges
 from pyspark.sql import Row
+from pyspark.sql.streaming import TwsTester
 from spark import driving
 from spark.driving import Query, Said, parcels
 from spark.micro_batches import Drawn, failures
 
 from anabranch import BEGINNING, FOREVER, Attach, Case, Detach, Insert, Stable, text
-from anabranch.engines.spark import journal
+from anabranch.engines.spark import journal, parcel, refusal
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.packing import Packing
+from anabranch.engines.spark.processor import LastProcessor
 from anabranch.engines.spark.shard import Shard
 from anabranch.engines.spark.stages import _repack
+from anabranch.engines.spark.status import ShardStatus
+from anabranch.engines.spark.unpacking import Unpacking
 from anabranch.model.output_policy import FinalOnly, FirstThenFinal, FollowLeader, Quorum
+from anabranch.model.validity import Quarantine
 from anabranch.oracle.payload import payload_key
 from anabranch.oracle.relation import World
 
@@ -106,6 +114,47 @@ def test_a_fragment_hears_another_whose_shards_are_its_channels(number):
             world.apply(Stable(max(frontiers(answers), default=BEGINNING)))
         meant = Counter((payload_key(e.payload), e.start, e.end) for e in scenario.events)
         assert (world.bag(), world.stable) == (meant, FOREVER), seed
+
+
+def test_the_last_fragment_says_in_rows_what_others_say_in_parcels():
+    """Frames of pandas in and out, as Spark has them, beside rows."""
+    unpacking = Unpacking(pa.schema([("value", pa.string())]), pa.int64(), refusals=True, speaker=0)
+    said = 0
+    for seed in range(60):
+        drawn = Drawn.of(seed)
+        query = Query(replace(drawn.fragment, on_invalid=Quarantine()), drawn.shards, "parcels")
+        last = TwsTester(LastProcessor(query.fragment, query.ids, "rows", unpacking))
+        layout = driving.ORDERED if drawn.ordered else driving.UNORDERED
+        packing = Packing(layout, drawn.shards, drawn.rows, ordered=drawn.ordered)
+        for batch in drawn.batches:
+            rows = list(parcels(batch, packing, query.ids))
+            for number, answer in query.hear(rows).items():
+                key = query.ids[number]
+                frame = last.testInPandas(
+                    key, pd.DataFrame([row.asDict() for row in rows if row.shard == key])
+                )
+                assert rows_of(frame) == rows_of_answer(unpacking, answer), seed
+                said += len(frame)
+    assert said > 500
+
+
+def rows_of(frame):
+    """The rows of a frame whose columns are Arrow's; the size of the state is not compared."""
+    columns = [pa.array(frame[n].array).to_pylist() for n in frame.columns]
+    rows = list(zip(*columns, strict=True))
+    return [(*row, status and without_size(status)) for *row, status in rows]
+
+
+def rows_of_answer(unpacking, answer):
+    output = [parcel.from_bytes(body).batch(slice(None)) for body in answer.bodies]
+    refused = [one for data in answer.refused for one in refusal.from_bytes(data)]
+    batches = unpacking.said(output, refused, answer.status)
+    rows = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+    return [(*row, status and without_size(status)) for *row, status in rows]
+
+
+def without_size(status):
+    return msgspec.structs.replace(msgspec.json.decode(status, type=ShardStatus), state_bytes=0)
 
 
 def batched(items, size):

@@ -63,11 +63,12 @@ def run(options: argparse.Namespace) -> int:
     if options.history:
         _print_history(valid, recording.inputs, options, source.clock())
         return 0
+    clock = source.clock()
     for name, an_input in recording.inputs.items():
         if options.json:
             _print_json(name, an_input)
         else:
-            _print_relation(name, an_input, options, source.clock())
+            _print_relation(name, an_input, options, clock)
     return 0
 
 

@@ -86,7 +86,7 @@ class Source:
             raise
 
     def clock(self) -> Clock:
-        """What its ticks are to people: known of Arrow's columns, and of a folder that a sink wrote."""
+        """What its ticks are to people: known of a Parquet file, and of a folder that a sink wrote."""
         if self.path == STANDARD:
             return Clock.TICKS
         if Path(self.path).is_dir():

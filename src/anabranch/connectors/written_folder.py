@@ -62,19 +62,22 @@ def clock_of_written(path: str) -> Clock:
         if file.suffix == ".parquet":
             return clock_of(pq.read_schema(file))
         with file.open("rb") as lines:
-            starts = filter(None, map(_start_of, lines))
-            for start in starts:
-                return Clock.DAYS if len(start) == len(_DAY) else Clock.MOMENTS
+            start = next((start for line in lines if (start := _start_of(line)) is not None), None)
+        if start is not None:
+            return Clock.TICKS if isinstance(start, int) else _clock_of_text(str(start))
     return Clock.TICKS
 
 
-def _start_of(line: bytes) -> str | None:
-    """The start in a line of JSON, if it is a text; a line that is none is for others to refuse."""
+def _start_of(line: bytes) -> Any:
+    """The start in a line of JSON; a line that is none is for others to refuse."""
     try:
-        start = msgspec.json.decode(line, type=dict[str, Any]).get("start")
-    except msgspec.DecodeError:
+        return msgspec.json.decode(line, type=dict[str, Any]).get("start")
+    except (ValueError, RecursionError):
         return None
-    return start if isinstance(start, str) else None
+
+
+def _clock_of_text(time: str) -> Clock:
+    return Clock.DAYS if len(time) == len(_DAY) else Clock.MOMENTS
 
 
 def clock_of(columns: pa.Schema) -> Clock:

@@ -85,8 +85,8 @@ def tick_text(tick: int, clock: Clock = Clock.TICKS) -> str:
         if clock is Clock.DAYS:
             return str(date.fromordinal(_EPOCH.toordinal() + tick))
         if clock is Clock.MOMENTS:
-            text = f"{_EPOCH + timedelta(microseconds=tick):%Y-%m-%d %H:%M:%S.%f}"
-            return text.rstrip("0").rstrip(".")
+            moment = (_EPOCH + timedelta(microseconds=tick)).replace(tzinfo=None)
+            return moment.isoformat(" ", "microseconds").rstrip("0").rstrip(".")
     except (ValueError, OverflowError):
         pass
     return str(tick)

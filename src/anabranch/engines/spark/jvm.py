@@ -18,8 +18,8 @@ SHORT_LIVED = {
     "spark.python.daemon.module": "anabranch.engines.spark.daemon",
 }
 """Settings for a session that lives for a minute. What the optimising compiler of the JVM costs does not come
-back (nine small micro-batches took 45 s of CPU without it, 62 s with), and much of a short query is the start
-of Python processes (50 s of CPU for the demo, 44 s with that daemon)."""
+back (nine small micro-batches took 45 s of CPU without it, 62 s with), and much of a short query is what the
+Python processes import as they start."""
 SECONDS = 15.0
 """How long a JVM may take to end by itself."""
 

@@ -202,6 +202,8 @@ def from_bytes(data: bytes | memoryview) -> Parcel:
     for size in header.lengths:
         parts.append(view[position : position + size])
         position += size
+    if position != len(view):
+        raise ParcelError(f"a parcel says that it has {position} bytes, this has {len(view)}")
     counts = np.array(header.counts, np.int64)
     count = int(counts.sum())
     kept = _batch(parts[0]) if len(parts[0]) else rows_without_columns(0)

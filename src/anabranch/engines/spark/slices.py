@@ -13,10 +13,16 @@ import pyarrow as pa
 
 SLICE = 256 << 10
 """Bytes of a slice."""
+MOST = 2**31 - 1
+"""Bytes of a parcel: what a column of Arrow's holds that Spark reads."""
 
 
 def sliced(body: pa.Buffer) -> tuple[pa.Array, pa.Array, pa.Array]:
     """The slices of a parcel, which share its bytes, with the name of the parcel and their numbers."""
+    if body.size > MOST:
+        error = ValueError(f"a parcel has at most {MOST:,} bytes, this has {body.size:,}")
+        error.add_note("Its rows are very wide; have fewer in a parcel (rows_per_parcel).")
+        raise error
     count = max(1, -(-body.size // SLICE))
     bounds = np.minimum(np.arange(count + 1, dtype=np.int64) * SLICE, body.size).astype(np.int32)
     values = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(bounds), body])

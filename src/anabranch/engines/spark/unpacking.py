@@ -24,7 +24,7 @@ BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class Unpacking:
-    """How parcels become rows."""
+    """How what a shard says becomes rows."""
 
     payload: pa.Schema
     clock: pa.DataType

@@ -30,7 +30,16 @@ def _can_use_script(master: str) -> bool:
         return False
     os.environ[OWN] = sys.executable
     here = master.startswith("local") and not master.startswith("local-cluster")
-    return here and os.access(SCRIPT, os.X_OK) and is_found_without_zips(sys.path)
+    can_run = os.name == "posix" and os.access(SCRIPT, os.X_OK)
+    return here and can_run and _comes_with_spark() and is_found_without_zips(sys.path)
+
+
+def _comes_with_spark() -> bool:
+    """The Spark that is started is the one of the installed PySpark, not another in SPARK_HOME."""
+    import pyspark
+    from pyspark.find_spark_home import _find_spark_home
+
+    return Path(_find_spark_home()).resolve() == Path(pyspark.__file__).resolve().parent
 
 
 def is_found_without_zips(path: list[str]) -> bool:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs $ANABRANCH_PYTHON without Spark's zips of PySpark on its path.
+# Runs $ANABRANCH_PYTHON, or what Spark would, without Spark's zips of PySpark on its path.
 set -f
 IFS=:
 kept=
@@ -10,4 +10,4 @@ for place in $PYTHONPATH; do
     esac
 done
 export PYTHONPATH="$kept"
-exec "$ANABRANCH_PYTHON" "$@"
+exec "${ANABRANCH_PYTHON:-python3}" "$@"
