@@ -45,8 +45,11 @@ def element_rows(elements, replica=None):
 
 
 def put(folder: Path, name: str, number: int, elements) -> None:
+    """A file of a replica, which appears whole, whoever is looking."""
     (folder / name).mkdir(parents=True, exist_ok=True)
-    pq.write_table(element_rows(elements), folder / name / f"{number:04}.parquet")
+    part = folder / name / f".{number:04}"
+    pq.write_table(element_rows(elements), part)
+    part.rename(folder / name / f"{number:04}.parquet")
 
 
 def pieces(random: Random, elements, count):

@@ -1,5 +1,6 @@
 """The compiled merges of R3 and R4 give the very elements that the scans of the oracle give."""
 
+from itertools import groupby
 from random import Random
 
 import numpy as np
@@ -20,15 +21,20 @@ from anabranch import (
     Insert,
     Merger,
     Pace,
+    Quarantine,
+    Raise,
     Stable,
 )
 from anabranch.kernels.merge.broken import Broken
+from anabranch.kernels.merge.merger import BrokenPropertyError
 from anabranch.kernels.merge.r3 import R3
 from anabranch.kernels.merge.r4 import R4
 from anabranch.model.consistency import difference
+from anabranch.model.elements import Element
 from anabranch.model.output_policy import FinalOnly
 from anabranch.model.properties import Fact
 from anabranch.model.relation import Relation
+from anabranch.model.validity import Policy
 from anabranch.oracle.indexed_merge import IndexedMerge
 from anabranch.testing.presentations import replicas
 from anabranch.testing.references import Shape
@@ -202,39 +208,81 @@ def test_batches_of_any_size_say_the_same():
     assert outputs[0] == outputs[1] == outputs[2]
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_what_a_keyed_lossy_input_repeats_changes_nothing(seed):
-    random = Random(seed)
+def repeating_turns(random: Random) -> list[tuple[str, Element, bool]]:
+    """What two inputs say in turn, each in stretches, and whether it repeats what the input shows."""
     _, copies = replicas(random, 2, case=Case.R3, shape=Shape(events=12, payloads=5, horizon=20))
-    once, repeating = (Merger(on_broken=Drop()) for _ in range(2))
-    for merger in (once, repeating):
-        for name in ("a", "b"):
-            merger.attach(name, properties="keyed", complete=False)
-    shown, said = {"a": [], "b": []}, {"a": BEGINNING, "b": BEGINNING}
-    turns = sorted(
-        [("a", e) for e in copies[0]] + [("b", e) for e in copies[1]], key=lambda _: random.random()
-    )
-    for (name, _), element in zip(turns, _dealt(turns, copies), strict=True):
-        assert repeating.push(name, element) == once.push(name, element)
-        match element:
-            case Insert():
-                shown[name].append(element)
-            case Adjust(payload, start, old_end, end):
-                before = next(
-                    e for e in shown[name] if (e.payload, e.start, e.end) == (payload, start, old_end)
-                )
-                shown[name].remove(before)
-                shown[name] += [Insert(payload, start, end)] if end > start else []
-            case Stable(time):
-                said[name] = max(said[name], time)
-        repeatable = [event for event in shown[name] if event.start >= said[name]]
-        if repeatable and random.random() < 0.5:
-            again = random.choice(repeatable)
-            assert repeating.push(name, Insert(again.payload, again.start, again.end)) == []
+    streams = dict(zip("ab", map(list, copies), strict=True))
+    shown: dict[str, list[Insert]] = {"a": [], "b": []}
+    said, turns = dict.fromkeys("ab", BEGINNING), []
+    while any(streams.values()):
+        name = random.choice([name for name, left in streams.items() if left])
+        for _ in range(random.randint(1, 6)):
+            if not streams[name]:
+                break
+            element = streams[name].pop(0)
+            turns.append((name, element, False))
+            match element:
+                case Insert():
+                    shown[name].append(element)
+                case Adjust(payload, start, old_end, end):
+                    shown[name].remove(Insert(payload, start, old_end))
+                    shown[name] += [Insert(payload, start, end)] if end > start else []
+                case Stable(time):
+                    said[name] = max(said[name], time)
+            repeatable = [event for event in shown[name] if event.start >= said[name]]
+            if repeatable and random.random() < 0.5:
+                turns.append((name, random.choice(repeatable), True))
+    return turns
+
+
+def keyed(on_broken: Policy, *, complete: bool) -> Merger:
+    """A merge of two inputs that promise a key."""
+    merger = Merger(on_broken=on_broken)
+    for name in ("a", "b"):
+        merger.attach(name, properties="keyed", complete=complete)
+    return merger
+
+
+@pytest.mark.parametrize("complete", [False, True], ids=["lossy", "complete"])
+@pytest.mark.parametrize("seed", range(60))
+def test_what_a_keyed_input_repeats_changes_nothing(seed, complete):
+    once, repeating = (keyed(Drop(), complete=complete) for _ in range(2))
+    for name, element, is_repeat in repeating_turns(Random(seed)):
+        said = repeating.push(name, element)
+        assert said == ([] if is_repeat else once.push(name, element))
     assert repeating.frontier == once.frontier
 
 
-def _dealt(turns, copies):
-    """What each input says, in its own order, at its turns."""
-    streams = {"a": iter(copies[0]), "b": iter(copies[1])}
-    return [next(streams[name]) for name, _ in turns]
+@pytest.mark.parametrize("complete", [False, True], ids=["lossy", "complete"])
+@pytest.mark.parametrize("seed", range(60))
+def test_repeats_in_a_batch_are_left_out_as_those_that_come_alone(seed, complete):
+    turns = repeating_turns(Random(seed))
+    aside, together_aside = Quarantine(), Quarantine()
+    alone, together, dropping = (
+        keyed(answer, complete=complete) for answer in (aside, together_aside, Drop())
+    )
+    for name, stretch in groupby(turns, key=lambda turn: turn[0]):
+        elements = [element for _, element, _ in stretch]
+        said = [out for element in elements for out in alone.push(name, element)]
+        assert together.push(name, elements) == said
+        assert dropping.push(name, elements) == said
+    told = [
+        [(one.position, one.input, one.element, one.detail) for one in found.violations]
+        for found in (aside, together_aside)
+    ]
+    assert told[0] == told[1]
+    assert len(told[0]) == sum(is_repeat for _, _, is_repeat in turns)
+    counts = [
+        [(one.elements, one.refused) for one in merger.status().inputs.values()]
+        for merger in (alone, together, dropping)
+    ]
+    assert counts[0] == counts[1] == counts[2]
+
+
+def test_the_first_repeat_of_a_batch_is_raised_and_the_rest_is_merged():
+    merger = keyed(Raise(), complete=True)
+    event, other = Insert({"value": "a"}, 1, 5), Insert({"value": "b"}, 2, 6)
+    with pytest.raises(BrokenPropertyError, match="element 2 of input 'a'") as caught:
+        merger.push("a", [event, event, other, event])
+    assert list(caught.value.output.elements()) == [event, other]
+    assert merger.push("b", [event, other, Stable(9)]) == [Stable(9)]

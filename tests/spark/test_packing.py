@@ -27,7 +27,7 @@ def random_parcel(random: Random) -> Parcel:
     voices = tuple(Voice(name, "", 100, True, 200) for name in "abc")
     return Parcel(
         voices,
-        np.sort(np.array([random.randrange(3) for _ in range(count)], np.int16)),
+        np.sort(np.array([random.randrange(3) for _ in range(count)], np.int32)),
         np.arange(count) * 3,
         np.array([random.choice(KINDS) for _ in range(count)], np.int8),
         *(np.array([random.randint(0, 9) for _ in range(count)], np.int64) for _ in range(3)),
@@ -277,3 +277,19 @@ class TestDisorder:
         layout = Layout("at", replica="who", disorder=2, payload=("v",))
         parts = packed([(5, None, "a", "x", 0, 1)], layout=layout, shards=3)
         assert [spoken(parcel)[-1][-1] for _, parcel in parts] == [Stable(3)] * 3
+
+
+@pytest.mark.parametrize("disorder", [None, 3])
+def test_as_many_channels_speak_in_a_parcel_as_there_are(disorder):
+    """More than 16 bits count, and each of them a replica of its own."""
+    count = 40_000
+    layout = Layout("at", replica="who", sequence="n", payload=("at",), disorder=disorder)
+    names = pa.array([f"{n:05}" for n in range(count)])
+    rows = pa.RecordBatch.from_pydict({"who": names, "n": np.arange(count), "at": np.arange(count) % 7})
+    [(_, parcel)] = Packing(layout, 1, ordered=True).parcels([[layout.read(rows, Place("rows"))]])
+    assert [voice.replica for voice in parcel.voices] == names.to_pylist()
+    events = np.flatnonzero(parcel.kind == Kind.INSERT)
+    assert parcel.voice[events].tolist() == list(range(count))
+    assert parcel.start[events].tolist() == [n % 7 for n in range(count)]
+    promised = parcel.start[parcel.kind == Kind.STABLE].tolist()
+    assert promised == ([] if disorder is None else [n % 7 - 3 for n in range(count)])

@@ -40,7 +40,7 @@ def random_parcel(random: Random, *, columns: int | None = None, most: int = 8) 
     place = np.array([random.randrange(payload.num_rows) for _ in range(count)], np.int32)
     return Parcel(
         voices,
-        np.sort(np.array([random.randrange(len(voices)) for _ in range(count)], np.int16)),
+        np.sort(np.array([random.randrange(len(voices)) for _ in range(count)], np.int32)),
         np.array([random.choice((n, 5 * n, 2**40 + n)) for n in range(count)], np.int64),
         kind,
         *(np.array(column, np.int64) for column in times),
@@ -166,7 +166,7 @@ def test_identities_are_those_of_the_payloads_however_they_are_chosen():
     payload = pa.RecordBatch.from_pylist([{"v": 1}, {"v": 2}])
     parcel = Parcel(
         (Voice("a"),),
-        np.zeros(3, np.int16),
+        np.zeros(3, np.int32),
         np.arange(3),
         np.zeros(3, np.int8),
         np.arange(3),

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from anabranch import BEGINNING, FOREVER, Adjust, Attach, Detach, Insert, Stable, ticks
-from anabranch.engines.spark.refusal import change_text, from_bytes, on_the_clock, refusal, to_bytes
+from anabranch.engines.spark.refusal import change_text, from_bytes, refusal, to_bytes
 from anabranch.kernels.changes import Op, changes
 from anabranch.model.validity import Rule, Violation
 
@@ -18,8 +18,8 @@ INSTANT = pa.timestamp("us", "Europe/Berlin")
 
 def shown(element, clock, rule=Rule.INSERT_BEHIND_STABLE, frontier=NOON):
     violation = Violation(rule, 7, element, frontier, "east")
-    (travelled,) = from_bytes(to_bytes([refusal(violation, "east row 7")]))
-    return on_the_clock(travelled, clock)
+    (travelled,) = from_bytes(to_bytes([refusal(violation, "east row 7", clock)]))
+    return travelled
 
 
 def test_times_are_shown_in_the_type_of_the_rows():

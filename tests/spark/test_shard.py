@@ -65,6 +65,49 @@ def hear(shard: Shard, *tasks: list[Said], **options) -> list[Element]:
     return [element for batch in heard.output for element in batch.elements()]
 
 
+class TestManyChannels:
+    """What channels of a replica say is merged together where each says little."""
+
+    @staticmethod
+    def tasks(count: int, each: int) -> list[list[Said]]:
+        """Two replicas with as many channels in two tasks, a few events and an event too late in each."""
+        tasks: list[list[Said]] = [[], []]
+        for who in "ab":
+            for n in range(count):
+                events = [event(f"{n} {k}", 10 + k, 90) for k in range(each)]
+                elements = [*events, Stable(10), event("late", 5, 9)]
+                tasks[n % 2] += said(*elements, who=who, channel=f"{n:04}", first=100)
+        return tasks
+
+    @pytest.mark.parametrize("tasks", [1, 2])
+    @pytest.mark.parametrize("enough", [1, 7, 4096])
+    def test_they_say_what_they_say_one_by_one(self, monkeypatch, tasks, enough):
+        monkeypatch.setattr(sharding, "ENOUGH", enough)
+        told = self.tasks(40, 3)
+        shard = Shard(Fragment(policy=EveryChange()))
+        heard = shard.hear(parcels(*(told if tasks == 2 else [told[0] + told[1]]), rows=10_000))
+        out = [element for batch in heard.output for element in batch.elements()]
+        assert out == [event(f"{n} {k}", 10 + k, 90) for n in range(40) for k in range(3)]
+        assert shard.frontier == 10
+        places = [f"{who}/{n:04} row 104" for who in "ab" for n in range(40)]
+        assert [refused.place for refused in heard.refused] == places
+
+    def test_a_merge_is_not_called_for_each_of_them(self, monkeypatch):
+        shard, pushes = Shard(Fragment()), []
+        push = shard.merger.push
+        monkeypatch.setattr(
+            shard.merger, "push", lambda name, batch: pushes.append(name) or push(name, batch)
+        )
+        shard.hear(parcels(*self.tasks(200, 3), rows=10_000))
+        assert pushes == ["a", "b", "a", "b"]  # events, then stables
+
+    def test_what_the_merge_refuses_of_them_is_placed(self):
+        repeats = [row for n in range(3) for row in said(event("v", 5, 9), channel=str(n), first=10 * n)]
+        fragment = Fragment(Case.R3, properties=Properties.of(Fact.KEYED))
+        heard = Shard(fragment).hear(parcels(repeats[:2], repeats[2:]))
+        assert [refused.place for refused in heard.refused] == ["a/1 row 10", "a/2 row 20"]
+
+
 class TestOrder:
     """A micro-batch is heard in the order of its channels, whatever its parcels came in."""
 

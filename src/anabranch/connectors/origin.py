@@ -79,6 +79,12 @@ class FilePlaces:
         return refused | {"place": place, "reason": reason}
 
     def _path(self, replica: str, number: int) -> Path | None:
+        key = replica, number
+        if key not in self._known:
+            self._known[key] = self._found(replica, number)
+        return self._known[key]
+
+    def _found(self, replica: str, number: int) -> Path | None:
         for before, after in self._spans():
             name = ALONE if set(after) == {ALONE} else replica
             begin, end = before.get(name, _NOTHING), after.get(name, _NOTHING)
@@ -88,6 +94,10 @@ class FilePlaces:
                 known = len(read) == end["files"] - begin["files"]
                 return files[read[number - begin["files"]]] if known else None
         return None
+
+    @cached_property
+    def _known(self) -> dict[tuple[str, int], Path | None]:
+        return {}
 
     @cached_property
     def _files(self) -> dict[str, dict[str, Path]]:

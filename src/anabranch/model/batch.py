@@ -149,21 +149,22 @@ class Batch:
 
     def element(self, row: int) -> Element | Control:
         """One element as an object."""
-        return next(iter(self[row : row + 1]._objects()))
+        return next(iter(self[row : row + 1].objects()))
 
     def elements(self) -> Iterator[Element]:
         """The elements as objects, without their inputs; attach and detach are not elements."""
-        for item in self._objects():
+        for item in self.objects():
             assert not isinstance(item, Attach | Detach), "a batch of one input has no attach or detach"
             yield item
 
     def tagged(self) -> Iterator[Tagged]:
         """The elements as objects with the inputs that sent them."""
         assert self.input is not None, "elements of a single input are not tagged"
-        for code, item in zip(self.input.tolist(), self._objects(), strict=True):
+        for code, item in zip(self.input.tolist(), self.objects(), strict=True):
             yield Tagged(self.inputs[code], item)
 
-    def _objects(self) -> Iterator[Element | Control]:
+    def objects(self) -> Iterator[Element | Control]:
+        """The elements as objects, without their inputs, and every attach and detach."""
         rows = self.payload.to_pylist() if self.payload.num_columns else [{}] * len(self)
         columns = zip(
             self.kind.tolist(),

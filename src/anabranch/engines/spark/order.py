@@ -21,10 +21,16 @@ class Stretch:
         """The place of each row in its channel."""
         return self.voice.sequence + self.parcel.row[self.rows]
 
-    def place(self, row: int) -> str:
-        """Where a row of the parcel comes from, for people to find it."""
-        voice = self.voice
-        return place_text(voice.replica, voice.channel, voice.sequence + int(self.parcel.row[row]))
+    def alone(self) -> Parcel:
+        """The rows as a parcel that nobody else speaks in."""
+        said = self.parcel.take(self.rows)
+        return replace(said, voices=(self.voice,), voice=np.zeros(len(said), np.int32))
+
+
+def place_in(parcel: Parcel, row: int) -> str:
+    """Where a row of a parcel comes from, for people to find it."""
+    voice = parcel.voices[parcel.voice[row]]
+    return place_text(voice.replica, voice.channel, voice.sequence + int(parcel.row[row]))
 
 
 def place_text(replica: str, channel: str, number: int) -> str:
@@ -40,6 +46,15 @@ class Turn:
     voice: Voice
     last: int
     stretches: list[Stretch]
+
+
+def one_after_the_other(stretches: Sequence[Stretch]) -> tuple[Parcel, NDArray[np.int64]]:
+    """Stretches as rows of one parcel; those of one parcel are not copied."""
+    parcel = stretches[0].parcel
+    if all(stretch.parcel is parcel for stretch in stretches):
+        return parcel, np.concatenate([stretch.rows for stretch in stretches])
+    parcel = joined([stretch.alone() for stretch in stretches])
+    return parcel, np.arange(len(parcel))
 
 
 def turns_of(parcels: Sequence[Parcel], *, at_one_instant: bool) -> dict[tuple[str, str], list[Turn]]:
@@ -76,7 +91,7 @@ def _at_one_instant(stretches: list[Stretch]) -> list[Stretch]:
     parcel = replace(
         joined([stretch.parcel.take(stretch.rows) for stretch in stretches]),
         voices=(voice,),
-        voice=np.zeros(len(sequence), np.int16),
+        voice=np.zeros(len(sequence), np.int32),
         row=sequence - voice.sequence,
     )
     return [Stretch(voice, parcel, np.arange(len(sequence)))]

@@ -82,7 +82,7 @@ class Packing:
         )
         row = sequence - sequence[firsts][voice]
         nothing = batches[0].payload[:0]
-        parcel = Parcel(voices, voice.astype(np.int16), row, kind, start, end, old_end, place, nothing)
+        parcel = Parcel(voices, voice.astype(np.int32), row, kind, start, end, old_end, place, nothing)
         payloads = [one.payload for one in batches]
         yield from _dealt(parcel, payloads, self.layout.identity, self.shards, self.layout.key)
 
@@ -91,13 +91,11 @@ class Packing:
         bound = self.layout.disorder
         assert isinstance(bound, int), "spans are ticks where rows are packed"
         voice, sequence, place, kind, start, end, old_end = columns
-        latest, last = np.full(count, BEGINNING), np.zeros(count, np.int64)
+        latest, last = np.full(count, BEGINNING), np.full(count, np.iinfo(np.int64).min)
         # What will be refused for its lifetime must not promise anything.
         events = (kind <= Kind.ADJUST) & (end >= start) & ((kind == Kind.ADJUST) | (end > start))
-        for n in range(count):
-            mine = voice == n
-            latest[n] = start[mine & events].max(initial=BEGINNING)
-            last[n] = sequence[mine].max()
+        np.maximum.at(latest, voice[events], start[events])
+        np.maximum.at(last, voice, sequence)
         speaking = np.flatnonzero(latest > BEGINNING + bound)
         nothing = np.zeros(len(speaking), np.int64)
         return (
@@ -221,10 +219,20 @@ def _voices(
     known: dict[tuple[str, str], int] = {}
     codes = []
     for read in reads:
-        pair = read.replica * len(read.channels) + read.channel
-        number = np.zeros(len(read.replicas) * len(read.channels), np.int64)
-        for used in np.flatnonzero(np.bincount(pair, minlength=len(number))).tolist():
-            replica, channel = divmod(used, len(read.channels))
-            number[used] = known.setdefault((read.replicas[replica], read.channels[channel]), len(known))
-        codes.append(number[pair])
+        pairs, code = _pairs(read)
+        number = np.empty(len(pairs), np.int64)
+        for n, pair in enumerate(pairs.tolist()):
+            replica, channel = divmod(pair, len(read.channels))
+            number[n] = known.setdefault((read.replicas[replica], read.channels[channel]), len(known))
+        codes.append(number[code])
     return np.concatenate(codes), np.concatenate([read.sequence for read in reads]), list(known)
+
+
+def _pairs(read: Read) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The pairs of a replica and a channel that speak, as numbers, and of each row which of them does."""
+    pair = read.replica * len(read.channels) + read.channel
+    possible = len(read.replicas) * len(read.channels)
+    if possible > len(pair):  # of ten thousand replicas with a channel each, all pairs would fill memory
+        return np.unique(pair, return_inverse=True)
+    speaks = np.bincount(pair, minlength=possible) > 0
+    return np.flatnonzero(speaks), (np.cumsum(speaks) - 1)[pair]

@@ -64,7 +64,7 @@ class Parcel:
     """Elements in the order of their voices; ``row`` counts from the beginning of each voice's stretch."""
 
     voices: tuple[Voice, ...]
-    voice: NDArray[np.int16]
+    voice: NDArray[np.int32]
     row: NDArray[np.int64]
     kind: NDArray[np.int8]
     start: NDArray[np.int64]
@@ -85,7 +85,7 @@ class Parcel:
         row = np.arange(count) if row is None else row
         return cls(
             (replace(voice, last=voice.sequence + int(row.max(initial=0))),),
-            np.zeros(count, np.int16),
+            np.zeros(count, np.int32),
             row,
             batch.kind,
             batch.start,
@@ -230,7 +230,7 @@ def from_bytes(data: bytes | memoryview) -> Parcel:
         )
     return Parcel(
         tuple(Voice(*voice) for voice in header.voices),
-        np.repeat(np.arange(len(counts), dtype=np.int16), counts),
+        np.repeat(np.arange(len(counts), dtype=np.int32), counts),
         rows_of_steps(column("step", np.int64), counts),
         kinds,
         start,
@@ -256,7 +256,7 @@ def joined(parcels: Sequence[Parcel]) -> Parcel:
     words = [p.identities for p in parcels if p.identities is not None]
     return Parcel(
         voices,
-        np.concatenate([p.voice + first for p, first in zip(parcels, firsts, strict=False)]).astype(np.int16),
+        np.concatenate([p.voice + first for p, first in zip(parcels, firsts, strict=False)]).astype(np.int32),
         np.concatenate([p.row for p in parcels]),
         np.concatenate([p.kind for p in parcels]),
         np.concatenate([p.start for p in parcels]),

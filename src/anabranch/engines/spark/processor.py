@@ -11,7 +11,7 @@ from anabranch.engines.spark import parcel, refusal
 from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.journal import Journal, kept_by_spark
-from anabranch.engines.spark.refusal import Refusal, answered, on_the_clock
+from anabranch.engines.spark.refusal import Refusal, answered
 from anabranch.engines.spark.slices import whole_bodies
 from anabranch.engines.spark.status import ShardStatus, shard_status
 from anabranch.engines.spark.unpacking import Unpacking
@@ -75,7 +75,7 @@ class ShardProcessor(StatefulProcessor):
         heard = shard.hear([parcel.from_bytes(body) for body in bodies])
         with kept_by_spark():
             state_bytes = self.journal.record(name, head, shard, bodies, now)
-        refused += [on_the_clock(one, self.fragment.clock) for one in heard.refused]
+        refused += heard.refused
         return Answer(heard.output, refused, shard_status(shard, heard, before, len(refused), state_bytes))
 
     def close(self) -> None:

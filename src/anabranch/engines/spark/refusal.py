@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -25,8 +27,6 @@ class Refusal:
     replica: str
     place: str
     raw: str
-    known: int | None = None
-    """A tick that the reason names beside those of the row: the last stable, or since when a row is there."""
 
 
 def answered(refusals: Sequence[Refusal], policy: Policy) -> list[Refusal]:
@@ -60,21 +60,36 @@ def from_bytes(data: bytes) -> list[Refusal]:
     return _decoder.decode(data)
 
 
-def refusal(violation: Violation, place: str) -> Refusal:
-    """A violation of a rule as a refusal; its times are ticks."""
-    match violation.element:
+def refusal(
+    violation: Violation,
+    place: str,
+    clock: pa.DataType | None = None,
+    *,
+    raw: str | None = None,
+    known: int | None = None,
+) -> Refusal:
+    """A violation of a rule as a refusal, with times as the rows have them, or ticks without a clock.
+
+    ``raw`` is the row where it is not the element that breaks the rule; ``known`` a tick that the reason
+    names beside those of the row, if that is not the frontier.
+    """
+    times = _Times(clock)
+    match violation.element if raw is None else raw:
         case str() as text:
-            raw = text
-        case Insert() | Adjust() as element:
-            said = {field: getattr(element, field) for field in element.__dataclass_fields__}
-            raw = _text(said | {"payload": dict(element.payload)})
+            row = times.in_record(text)
+        case Insert(payload, start, end):
+            row = _text({"payload": dict(payload), "start": times.shown(start), "end": times.shown(end)})
+        case Adjust(payload, start, old_end, end):
+            ends = {"old_end": times.shown(old_end), "end": times.shown(end)}
+            row = _text({"payload": dict(payload), "start": times.shown(start), **ends})
         case Stable(time):
-            raw = _text({"kind": "stable", "start": time})
+            row = _text({"kind": "stable", "start": times.shown(time)})
         case Attach(guarantee):
-            raw = _text({"kind": "attach", "start": guarantee})
+            row = _text({"kind": "attach", "start": times.shown(guarantee)})
         case Detach():
-            raw = _text({"kind": "detach"})
-    return Refusal(violation.code, violation.message, violation.input or "", place, raw, violation.frontier)
+            row = _text({"kind": "detach"})
+    times.shown(violation.frontier if known is None else known)
+    return Refusal(violation.code, times.in_words(violation.message), violation.input or "", place, row)
 
 
 def change_text(batch: Batch, row: int) -> str:
@@ -91,36 +106,64 @@ def change_text(batch: Batch, row: int) -> str:
     return _text(record)
 
 
-def on_the_clock(refused: Refusal, clock: pa.DataType | None) -> Refusal:
-    """What a shard refused with its times as the rows had them, where the clock of the rows is known.
-
-    A time that is infinite is null. Where ticks are microseconds, the reason shows times too.
-    """
-    if clock is None or not refused.raw.startswith("{"):
-        return refused
-    said = _record.decode(refused.raw)
-    ticks = {name: msgspec.json.decode(said[name], type=int) for name in _TIMES if name in said}
-    shown = {name: msgspec.Raw(_encoder.encode(_shown(tick, clock))) for name, tick in ticks.items()}
-    rule, mark, values = refused.reason.partition("; ")
-    if pa.types.is_timestamp(clock):
-        for tick in (*ticks.values(), refused.known):
-            if tick not in (None, FOREVER, BEGINNING):
-                values = re.sub(rf"(?<![\w.-]){tick}(?![\w.])", str(_shown(tick, clock)), values)
-    return replace(refused, raw=_text(said | shown), reason=rule + mark + values)
+_NUMBER = re.compile(r"(?<![\w.-])-?\d+(?![\w.])")
+_EPOCH = datetime(1970, 1, 1)
 
 
-def _shown(tick: int, clock: pa.DataType) -> object:
+class _Times:
+    """The times of one row, as rows of this clock show them; an infinite one is null."""
+
+    def __init__(self, clock: pa.DataType | None) -> None:
+        self.clock = clock
+        self.seen: dict[int, object] = {}
+
+    def shown(self, tick: int) -> object:
+        """A tick as rows show it."""
+        if tick not in self.seen:
+            self.seen[tick] = _shown(tick, self.clock)
+        return self.seen[tick]
+
+    def in_record(self, text: str) -> str:
+        """A record with its times shown."""
+        if self.clock is None or not text.startswith("{"):
+            return text
+        said = _record.decode(text)
+        ticks = {name: msgspec.json.decode(said[name], type=int) for name in _TIMES if name in said}
+        shown = {name: msgspec.Raw(_encoder.encode(self.shown(tick))) for name, tick in ticks.items()}
+        return _text(said | shown)
+
+    def in_words(self, reason: str) -> str:
+        """A reason that shows the times that have been shown, where ticks are microseconds."""
+        if self.clock is None or not pa.types.is_timestamp(self.clock):
+            return reason
+        rule, mark, values = reason.partition("; ")
+        return rule + mark + _NUMBER.sub(self._in_words, values)
+
+    def _in_words(self, number: re.Match[str]) -> str:
+        shown = self.seen.get(int(number[0]))
+        return number[0] if shown is None else str(shown)
+
+
+def _shown(tick: int, clock: pa.DataType | None) -> object:
     """A tick as rows show it; one that no date of Python's is stays a tick."""
+    if clock is None:
+        return tick
     if tick in (FOREVER, BEGINNING):
         return None
     if pa.types.is_integer(clock):
         return tick
     try:
         if pa.types.is_date(clock):
-            return pa.scalar(tick, pa.int32()).cast(clock).as_py()
-        return pa.scalar(tick, pa.int64()).cast(pa.timestamp("us")).cast(clock).as_py()
+            return _EPOCH.date() + timedelta(tick)
+        moment = _EPOCH + timedelta(microseconds=tick)
+        return moment if clock.tz is None else moment.replace(tzinfo=UTC).astimezone(_zone(clock))
     except (ValueError, OverflowError):
         return tick
+
+
+@cache
+def _zone(clock: pa.DataType) -> tzinfo | None:
+    return pa.scalar(0, clock).as_py().tzinfo
 
 
 def _text(record: Mapping[str, Any]) -> str:

@@ -25,7 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.order import Stretch, Turn, place_text, turns_of
+from anabranch.engines.spark.order import (
+    Stretch,
+    Turn,
+    one_after_the_other,
+    place_in,
+    place_text,
+    turns_of,
+)
 from anabranch.engines.spark.parcel import Parcel, Voice
 from anabranch.engines.spark.patience import set_aside
 from anabranch.engines.spark.refusal import Refusal, change_text, refusal
@@ -35,9 +42,11 @@ from anabranch.model.application import BROKEN, VALID, check_times
 from anabranch.model.batch import KINDS, Batch, Kind, concat
 from anabranch.model.elements import Attach, Control, Element
 from anabranch.model.time import BEGINNING, FOREVER
-from anabranch.model.validity import Quarantine, Rule, Violation
+from anabranch.model.validity import Drop, Quarantine, Rule, Violation
 
 MARK = b"anabranch-shard-1\n"
+ENOUGH = 4_096
+"""Events that are merged at once; fewer wait for those of other channels: a push by itself costs 0.3 ms."""
 TOGETHER = 65_536
 """Elements of the output that are put into one batch, at most."""
 BYTES = 8 << 20
@@ -76,7 +85,9 @@ class Shard:
         self.agreed = BEGINNING
         self.tables: dict[str, Changes] = {}
         self._now = Heard()
-        self._stretch: tuple[Stretch, NDArray[np.int64], int] | None = None
+        self._waiting: list[Stretch] = []
+        self._events = 0
+        self._pushed: tuple[Parcel, NDArray[np.int64], int] | None = None
         self._aside: dict[str, list[list[Stretch]]] = {}
         for name in fragment.replicas:
             self._join(name, None)
@@ -105,9 +116,11 @@ class Shard:
             for turn in turns:
                 if turn is not None:
                     self._says(turn, at_the_end)
+            self._push_waiting()
             self._promise()
         for replica in self._aside:
             self._says_what_waited(replica, at_the_end)
+        self._push_waiting()
         for (replica, channel), time in at_the_end.items():
             known = self.frontiers.get(replica, {})
             if replica in self.merger.inputs:
@@ -182,28 +195,49 @@ class Shard:
         )
         if (rules != VALID).any():
             self._refuse_invalid(stretch, rows, rules, reached)
-        events = rows[(rules == VALID) & (kind != Kind.STABLE)]
-        if not len(events):
+        events = replace(stretch, rows=rows[(rules == VALID) & (kind != Kind.STABLE)])
+        if not len(events.rows):
             return
-        batch = parcel.batch(events, self.fragment.key or self.fragment.identity)
         if voice.replica in self.tables:
-            batch, events = self._read(stretch, events, batch)
-            if not len(batch):
-                return
-        tally = self.merger.tallies[voice.replica]
-        self._stretch = stretch, events, tally.elements + tally.refused + 1
-        self._says_out(self.merger.push(voice.replica, batch))
-        self._stretch = None
+            self._push(voice.replica, parcel, *self._read(events))
+        else:
+            self._wait(events)
 
-    def _read(
-        self, stretch: Stretch, rows: NDArray[np.int64], batch: Batch
-    ) -> tuple[Batch, NDArray[np.int64]]:
-        """The elements that changes stand for and the rows they come of; what does not fit is refused."""
-        voice = stretch.voice
-        numbers = voice.sequence + stretch.parcel.row[rows]
-        told = self.tables[voice.replica].push(batch, numbers, voice.channel, ordered=voice.ordered)
+    def _wait(self, events: Stretch) -> None:
+        """Let events of a replica be pushed with those of its other channels, if they are few."""
+        if self._waiting and self._waiting[0].voice.replica != events.voice.replica:
+            self._push_waiting()
+        self._waiting.append(events)
+        self._events += len(events.rows)
+        if self._events >= ENOUGH:
+            self._push_waiting()
+
+    def _push_waiting(self) -> None:
+        if not self._waiting:
+            return
+        replica = self._waiting[0].voice.replica
+        parcel, rows = one_after_the_other(self._waiting)
+        self._waiting, self._events = [], 0
+        self._push(replica, parcel, rows, parcel.batch(rows, self.fragment.identity))
+
+    def _push(self, replica: str, parcel: Parcel, rows: NDArray[np.int64], batch: Batch) -> None:
+        """Merge what comes of rows of a parcel."""
+        if not len(batch):
+            return
+        tally = self.merger.tallies[replica]
+        self._pushed = parcel, rows, tally.elements + tally.refused + 1
+        self._says_out(self.merger.push(replica, batch))
+        self._pushed = None
+
+    def _read(self, changes: Stretch) -> tuple[NDArray[np.int64], Batch]:
+        """The elements that changes stand for, after the rows they come of; what does not fit is refused."""
+        voice, rows = changes.voice, changes.rows
+        batch = changes.parcel.batch(rows, self.fragment.key)
+        told = self.tables[voice.replica].push(
+            batch, changes.sequences(), voice.channel, ordered=voice.ordered
+        )
         self._refuse_changes(voice.replica, told.refused)
-        return told.elements, rows[told.origin]
+        return rows[told.origin], told.elements
 
     def _passes(self, replica: str, frontier: int) -> None:
         """Let the table of a replica know how far it is; what waited and fits no more is refused."""
@@ -212,6 +246,8 @@ class Shard:
 
     def _refuse_changes(self, replica: str, refused: Refused) -> None:
         self.merger.tallies[replica].refused += len(refused)
+        if isinstance(self.merger.on_invalid, Drop):
+            return
         for n, number in enumerate(refused.number.tolist()):
             place = place_text(replica, refused.channel[n], number)
             raw, frontier = change_text(refused.changes, n), self.tables[replica].frontier
@@ -221,6 +257,7 @@ class Shard:
     def _control(
         self, stretch: Stretch, row: NDArray[np.int64], at_the_end: dict[tuple[str, str], int]
     ) -> None:
+        self._push_waiting()
         replica = stretch.voice.replica
         element = stretch.parcel.batch(row).element(0)
         attached = replica in self.merger.inputs
@@ -297,51 +334,51 @@ class Shard:
 
     def _refuse(self, violation: Violation) -> None:
         """Hear from the merge what it leaves out."""
-        told = refusal(violation, f"shard {self.number}")
-        if self._stretch is not None:
-            stretch, rows, first = self._stretch
+        place, raw = f"shard {self.number}", None
+        if self._pushed is not None:
+            parcel, rows, first = self._pushed
             row = violation.position - first
             if 0 <= row < len(rows):
-                told = replace(told, place=stretch.place(rows[row]))
+                place = place_in(parcel, rows[row])
                 if self.fragment.key is not None:
-                    told = replace(told, raw=change_text(stretch.parcel.batch(rows[row : row + 1]), 0))
-        self._now.refused.append(told)
+                    raw = change_text(parcel.batch(rows[row : row + 1]), 0)
+        self._now.refused.append(refusal(violation, place, self.fragment.clock, raw=raw))
 
     def _refuse_all(self, rule: Rule, stretch: Stretch, rows: NDArray[np.int64]) -> None:
-        batch = stretch.parcel.batch(rows)
-        tally = self.merger.tallies[stretch.voice.replica]
-        for row in range(len(rows)):
-            tally.refused += 1
-            self._refuse_row(rule, stretch, rows[row], batch, row, BEGINNING)
+        self._refuse_rows(stretch, rows, [rule] * len(rows), [BEGINNING] * len(rows))
 
     def _refuse_invalid(
         self, stretch: Stretch, rows: NDArray[np.int64], rules: NDArray[np.int8], reached: int
     ) -> None:
-        invalid = np.flatnonzero(rules != VALID)
-        batch = stretch.parcel.batch(rows[invalid])
-        self.merger.tallies[stretch.voice.replica].refused += len(invalid)
-        for n, row in enumerate(invalid.tolist()):
-            before = rows[:row][stretch.parcel.kind[rows[:row]] == Kind.STABLE]
-            frontier = max(reached, int(stretch.parcel.start[before].max(initial=BEGINNING)))
-            rule = BROKEN[rules[row]]
-            if self.fragment.key is not None and rule is Rule.INSERT_BEHIND_STABLE:
-                rule = Rule.CHANGE_BEHIND_STABLE
-            self._refuse_row(rule, stretch, rows[row], batch, n, frontier)
+        invalid = rules != VALID
+        kind, start = stretch.parcel.kind[rows], stretch.parcel.start[rows]
+        stables = np.maximum.accumulate(np.where(kind == Kind.STABLE, start, BEGINNING))
+        broken = [BROKEN[code] for code in rules[invalid].tolist()]
+        if self.fragment.key is not None:
+            late, of_changes = Rule.INSERT_BEHIND_STABLE, Rule.CHANGE_BEHIND_STABLE
+            broken = [of_changes if rule is late else rule for rule in broken]
+        self._refuse_rows(stretch, rows[invalid], broken, np.maximum(stables, reached)[invalid].tolist())
 
-    def _refuse_row(
-        self, rule: Rule, stretch: Stretch, row: int, batch: Batch, place: int, frontier: int
+    def _refuse_rows(
+        self, stretch: Stretch, rows: NDArray[np.int64], rules: Sequence[Rule], frontiers: Sequence[int]
     ) -> None:
-        said: Element | Control | str = batch.element(place)
-        if self.fragment.key is not None and batch.kind[place] == Kind.INSERT:
-            said = change_text(batch, place)
-        number = int(stretch.voice.sequence + stretch.parcel.row[row])
-        self._answer(Violation(rule, number, said, frontier, stretch.voice.replica), stretch.place(row))
+        """Count rows as refused, and answer for each with the rule it breaks and the frontier it met."""
+        replica = stretch.voice.replica
+        self.merger.tallies[replica].refused += len(rows)
+        if isinstance(self.merger.on_invalid, Drop):
+            return
+        batch, numbers = stretch.parcel.batch(rows), replace(stretch, rows=rows).sequences().tolist()
+        for n, element in enumerate(batch.objects()):
+            said: Element | Control | str = element
+            if self.fragment.key is not None and batch.kind[n] == Kind.INSERT:
+                said = change_text(batch, n)
+            place = place_text(replica, stretch.voice.channel, numbers[n])
+            self._answer(Violation(rules[n], numbers[n], said, frontiers[n], replica), place)
 
     def _answer(self, violation: Violation, place: str, known: int | None = None) -> None:
         answer = self.merger.on_invalid
         if isinstance(answer, Quarantine):
-            told = refusal(violation, place)
-            self._now.refused.append(told if known is None else replace(told, known=known))
+            self._now.refused.append(refusal(violation, place, self.fragment.clock, known=known))
         else:
             answer(violation)
 
@@ -368,7 +405,8 @@ class Shard:
         shard = cls.__new__(cls)
         shard.fragment, shard.number = fragment, number
         shard.frontiers, shard.agreed = saved.frontiers, saved.agreed
-        shard._now, shard._stretch, shard._aside, shard.tables = Heard(), None, {}, {}
+        shard._now, shard._pushed, shard._aside, shard.tables = Heard(), None, {}, {}
+        shard._waiting, shard._events = [], 0
         position = begin + length
         for name, size in saved.tables.items():
             table = from_bytes(data[position : position + size])

@@ -394,10 +394,11 @@ class Merger:
         said = check_times(batch.kind, batch.start, batch.end, batch.old_end, one.said, rules)
         first = self.tallies[name].elements + self.tallies[name].refused + 1
         invalid = np.flatnonzero(rules != VALID)
-        for row in invalid.tolist():
-            stables = batch.start[:row][batch.kind[:row] == Kind.STABLE]
-            frontier = max(one.said, int(stables.max(initial=BEGINNING)))
-            self.on_invalid(Violation(BROKEN[rules[row]], first + row, batch.element(row), frontier, name))
+        if len(invalid) and not isinstance(self.on_invalid, Drop):
+            frontiers = np.maximum.accumulate(np.where(batch.kind == Kind.STABLE, batch.start, BEGINNING))
+            for row, element in zip(invalid.tolist(), batch.take(invalid).elements(), strict=True):
+                frontier = max(one.said, int(frontiers[row]))
+                self.on_invalid(Violation(BROKEN[rules[row]], first + row, element, frontier, name))
         one.said = said
         self.tallies[name].refused += len(invalid)
         return batch.take(rules == VALID) if len(invalid) else batch
@@ -416,10 +417,14 @@ class Merger:
             (number, batch), *pending = pending
             kernel = self._running()
             try:
-                output = kernel.push(number, batch)
+                if isinstance(kernel, Ordered):
+                    output = kernel.push(number, batch)
+                else:
+                    output = kernel.push(number, batch, leave_out=not isinstance(self.on_broken, Generalise))
                 if self.trail is not None:
                     self.trail.hear(number, batch, kernel.stable)
                 parts.append(self._kept(output))
+                self._tell_repeats(number, batch)
                 self._tell_late(number, batch)
             except Broken as broken:
                 if self.trail is not None:
@@ -453,23 +458,32 @@ class Merger:
     def _mended(self, broken: Broken) -> tuple[Batch, list[tuple[int, Batch]]]:
         """What comes out when a promise was broken, and what is still to be said."""
         (number, part), *others = broken.pending
-        name = next(name for name, one in self.inputs.items() if one.number == number)
-        tally = self.tallies[name]
-        position = tally.elements + tally.refused - len(part) + 1
-        why = f"{self.forced.name} was forced, so" if self.forced else "as was declared,"
-        detail = f"{why} {name} must be {broken.fact} ({broken.fact.value}), and is not by {_brief(part)}"
-        violation = Violation(Rule.BROKEN_PROPERTY, position, _element(part), self._reached(), name, detail)
+        name, position = self._said_by(number, part)
         if isinstance(self.on_broken, Generalise):
             why = f"{name} is not {broken.fact}, by its element {position}"
             news, queued = self._generalise(name, broken.fact, why)
             return news, queued + broken.pending
-        if isinstance(self.on_broken, Raise):
-            self._owed = self._owed or violation
-        else:
-            self.on_broken(violation)
-        tally.elements -= 1
-        tally.refused += 1
+        self._leave_out(name, broken.fact, position, part[:1])
         return part[:0], [(number, part[1:]), *others]
+
+    def _leave_out(
+        self, name: str, fact: Fact, first: int, broken: Batch, rows: Iterable[int] = (0,)
+    ) -> None:
+        """Count elements that break a promise as refused, and tell the policy of each."""
+        tally, answer = self.tallies[name], self.on_broken
+        assert not isinstance(answer, Generalise), "which leaves nothing out"
+        tally.elements -= len(broken)
+        tally.refused += len(broken)
+        if isinstance(answer, Drop):
+            return
+        why = f"{self.forced.name} was forced, so" if self.forced else "as was declared,"
+        for row, element in zip(rows, broken.elements(), strict=True):
+            detail = f"{why} {name} must be {fact} ({fact.value}), and is not by {_brief(element)}"
+            violation = Violation(Rule.BROKEN_PROPERTY, first + row, element, self._reached(), name, detail)
+            if isinstance(answer, Raise):
+                self._owed = self._owed or violation
+                return
+            answer(violation)
 
     def _generalised_for(self, name: str, side: Side) -> Batch:
         """Make room for an input that promises less than the case needs."""
@@ -540,13 +554,24 @@ class Merger:
             self.trail = None
         return news, queued
 
+    def _tell_repeats(self, number: int, batch: Batch) -> None:
+        if isinstance(self.kernel, R3 | R4) and len(self.kernel.repeats):
+            name, first = self._said_by(number, batch)
+            rows = self.kernel.repeats
+            self._leave_out(name, Fact.KEYED, first, batch.take(rows), rows.tolist())
+
     def _tell_late(self, number: int, batch: Batch) -> None:
-        if not isinstance(self.kernel, R4) or not len(self.kernel.late):
+        if not isinstance(self.kernel, R4) or not len(self.kernel.late) or isinstance(self.on_late, Drop):
             return
+        name, first = self._said_by(number, batch)
+        rows = self.kernel.late
+        for row, element in zip(rows.tolist(), batch.take(rows).elements(), strict=True):
+            self.on_late(Violation(Rule.LATE, first + row, element, self.kernel.stable, name))
+
+    def _said_by(self, number: int, batch: Batch) -> tuple[str, int]:
+        """The name of the input that has said a batch, and the position of its first element."""
         name = next(name for name, one in self.inputs.items() if one.number == number)
-        first = self.tallies[name].elements + self.tallies[name].refused - len(batch) + 1
-        for row in self.kernel.late.tolist():
-            self.on_late(Violation(Rule.LATE, first + row, batch.element(row), self.kernel.stable, name))
+        return name, self.tallies[name].elements + self.tallies[name].refused - len(batch) + 1
 
     def _note_disagreements(self, kernel: R3 | R4) -> None:
         names = {one.number: name for name, one in self.inputs.items()}
@@ -616,12 +641,6 @@ def _like(given: Any, output: Batch) -> Any:
             return list(output.elements())
 
 
-def _brief(part: Batch) -> str:
-    words = str(part.element(0))
+def _brief(element: Element) -> str:
+    words = str(element)
     return words if len(words) <= 200 else f"{words[:197]}..."
-
-
-def _element(part: Batch) -> Element:
-    element = part.element(0)
-    assert not isinstance(element, Attach | Detach)
-    return element

@@ -270,27 +270,30 @@ def merge(
     said: Said,
     notes: Notes,
     created: Any,
-) -> tuple[int, int, int, int]:
+    leave_out: bool,
+    repeats: Any,
+) -> tuple[int, int, int, int, int]:
     """Let input i say elements from ``row`` on, as long as there is room for what may come of them.
 
     ``elements`` are the columns kind, start, end and identity; the payload of row r stands at ``place + r``.
-    Returns where it stopped and why, the stable, and how many nodes were created.
+    Returns where it stopped and why, the stable, how many nodes were created, and how many rows repeat a key
+    and were left out.
     """
     kind, start, end, identity = elements
     cells = nodes.cells
-    births, lead, settled = 0, i, False
+    births, again, lead, settled = 0, 0, i, False
     null_row: Any = np.int64(NOBODY)
     while True:
         # One place to drain from: each would be compiled with all that drains.
         if not settled:
             stable, state = drain(nodes, stable, sides, remember, said, notes, null_row)
             if state != DONE:
-                return row, state, stable, births
+                return row, state, stable, births, again
             settled = True
             if reaction.code == LEADER:
                 lead = followed(sides)
         if row == len(kind):
-            return row, DONE, stable, births
+            return row, DONE, stable, births, again
         if kind[row] == STABLE:
             if start[row] > sides.reached[i]:
                 sides.reached[i] = start[row]
@@ -306,7 +309,7 @@ def merge(
                 row += 1
                 continue
             if said.rows[0] == len(said.kind) or not nodes.unused[0]:
-                return row, NO_ROOM, stable, births
+                return row, NO_ROOM, stable, births, again
             node = create(nodes, slot, tag, low, high, start[row], place + row)
             cells[node, GIVEN] = ABSENT
             for j in range(len(sides.attached)):
@@ -319,9 +322,14 @@ def merge(
             else:
                 push(nodes.due, start[row], node)
         elif kind[row] == INSERT and cells[node, SHOWN + i] != ABSENT:
-            return row, NOT_KEYED, stable, births
+            if not leave_out:
+                return row, NOT_KEYED, stable, births, again
+            repeats[again] = row
+            again += 1
+            row += 1
+            continue
         elif said.rows[0] == len(said.kind):
-            return row, NO_ROOM, stable, births
+            return row, NO_ROOM, stable, births, again
         was = cells[node, SHOWN + i]
         cells[node, SHOWN + i] = end[row] if end[row] > start[row] else ABSENT
         if reaction.code == FIRST:
@@ -373,6 +381,8 @@ class R3:
     notes: Notes = field(default_factory=lambda: Notes.of_capacity(64), repr=False)
     noted: list[dict[str, Any]] = field(default_factory=list, repr=False)
     """The payloads of the notes."""
+    repeats: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
+    """Rows of the last push that repeat a key, and were left out."""
 
     def __post_init__(self) -> None:
         self.nodes = Nodes.of_capacity(1024, SHOWN + self.sides.capacity, self.sides.capacity)
@@ -428,10 +438,13 @@ class R3:
         """Let inputs join and lead after some came or went."""
         return self._say(NOBODY, Batch.of([]))
 
-    def push(self, i: int, batch: Batch) -> Batch:
-        """What comes out when an input says valid elements; `Broken` where they show that there is no key."""
+    def push(self, i: int, batch: Batch, *, leave_out: bool = False) -> Batch:
+        """What comes out when an input says valid elements.
+
+        Those that show that there is no key are left out, or the first is `Broken`.
+        """
         self.sides.idle[i] = False
-        return self._say(i, batch)
+        return self._say(i, batch, leave_out=leave_out)
 
     def shows(
         self, i: int, identities: Words, start: NDArray[np.int64], end: NDArray[np.int64]
@@ -441,16 +454,16 @@ class R3:
         _shown(self.nodes, i, identities, start, end, counts)
         return counts
 
-    def _say(self, i: int, batch: Batch) -> Batch:
+    def _say(self, i: int, batch: Batch, *, leave_out: bool = False) -> Batch:
         payload = self.payloads.admit(batch.payload)
         elements = batch.kind, batch.start, batch.end, batch.identities
         reaction = Reaction.of(self.policy, int(self.sides.attached.sum()))
-        parts, born, row, state = [], [], 0, NO_ROOM
+        parts, born, repeats, row, state = [], [], [], 0, NO_ROOM
         while state == NO_ROOM:
             self.nodes = self.nodes.with_room(1)
             said = Said.of_capacity(len(batch) + self.nodes.used + 1)
-            created = np.empty(len(batch) - row, np.int32)
-            row, state, self.stable, births = merge(
+            created, again = np.empty((2, len(batch) - row), np.int32)
+            row, state, self.stable, births, count = merge(
                 self.nodes,
                 elements,
                 row,
@@ -463,9 +476,13 @@ class R3:
                 said,
                 self.notes,
                 created,
+                leave_out,
+                again,
             )
             born.append(created[:births])
+            repeats.append(again[:count])
             parts.append(said)
+        self.repeats = np.concatenate([*repeats, np.empty(0, np.int64)])
         output = batch_of(parts, self.payloads, payload)
         self.noted = noted(self.notes, self.payloads, payload)
         self.nodes.keep(self.payloads, payload, np.concatenate([*born, np.empty(0, np.int32)]))

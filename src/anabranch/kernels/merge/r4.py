@@ -142,15 +142,17 @@ def merge(
     weight: Any,
     created: Any,
     late: Any,
-) -> tuple[int, int, int, int, int]:
+    leave_out: bool,
+    repeats: Any,
+) -> tuple[int, int, int, int, int, int]:
     """Let input i say elements from ``row`` on, as long as there is room for what may come of them.
 
     ``elements`` are the columns kind, start, end, old_end and identity; the payload of row r stands at
-    ``place + r``. Returns where it stopped and why, the stable, how many nodes were created, and how many
-    rows of a lossy input were late.
+    ``place + r``. Returns where it stopped and why, the stable, how many nodes were created, how many rows of
+    a lossy input were late, and how many repeat a key and were left out.
     """
     kind, start, end, old_end, identity = elements
-    births, tardy, settled = 0, 0, False
+    births, tardy, again, settled = 0, 0, 0, False
     null_row: Any = np.int64(NOBODY)
     follows = reaction.code == EVERY
     while True:
@@ -160,12 +162,12 @@ def merge(
                 nodes, ledgers, stable, sides, pace, evidence, remember, said, notes, weight, null_row
             )
             if state != DONE:
-                return row, state, stable, births, tardy
+                return row, state, stable, births, tardy, again
             settled = True
             if reaction.code == LEADER:
                 follows = i == followed(sides)
         if row == len(kind):
-            return row, DONE, stable, births, tardy
+            return row, DONE, stable, births, tardy, again
         if kind[row] == STABLE:
             if start[row] > sides.reached[i]:
                 sides.reached[i] = start[row]
@@ -173,14 +175,19 @@ def merge(
             row += 1
             continue
         if said.rows[0] == len(said.kind) or ledgers.unused[0] < 2 or not nodes.unused[0]:
-            return row, NO_ROOM, stable, births, tardy
+            return row, NO_ROOM, stable, births, tardy, again
         low, high = np.int64(identity[row, 0]), np.int64(identity[row, 1])
         tag = tag_of(low, high, start[row])
         slot = find(nodes, tag, low, high, start[row])
         node = node_at(nodes, slot)
         adjusts = kind[row] == ADJUST
         if node != NOBODY and sides.keyed[i] and not adjusts and total_shown(nodes, ledgers, node, i + 1) > 0:
-            return row, NOT_KEYED, stable, births, tardy
+            if not leave_out:
+                return row, NOT_KEYED, stable, births, tardy, again
+            repeats[again] = row
+            again += 1
+            row += 1
+            continue
         if node == NOBODY:
             is_late = start[row] < stable and not sides.complete[i]
             is_news = start[row] >= min(stable, nodes.queue[FORGOTTEN]) and not adjusts
@@ -273,6 +280,8 @@ class R4:
     """The payloads of the notes."""
     late: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
     """Rows of the last push that came too late."""
+    repeats: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
+    """Rows of the last push that repeat a key, and were left out."""
 
     def __post_init__(self) -> None:
         inputs = self.sides.capacity
@@ -351,10 +360,13 @@ class R4:
         """Let inputs join and lead after some came or went."""
         return self._say(NOBODY, Batch.of([]))
 
-    def push(self, i: int, batch: Batch) -> Batch:
-        """What comes out when an input says valid elements; `Broken` where one that has a key repeats it."""
+    def push(self, i: int, batch: Batch, *, leave_out: bool = False) -> Batch:
+        """What comes out when an input says valid elements.
+
+        Where one that has a key repeats it, that is left out, or `Broken`.
+        """
         self.sides.idle[i] = False
-        return self._say(i, batch)
+        return self._say(i, batch, leave_out=leave_out)
 
     def shows(
         self, i: int, identities: Words, start: NDArray[np.int64], end: NDArray[np.int64]
@@ -364,18 +376,18 @@ class R4:
         _shown(self.nodes, self.ledgers, i, identities, start, end, counts)
         return counts
 
-    def _say(self, i: int, batch: Batch) -> Batch:
+    def _say(self, i: int, batch: Batch, *, leave_out: bool = False) -> Batch:
         payload = self.payloads.admit(batch.payload)
         elements = batch.kind, batch.start, batch.end, batch.old_end, batch.identities
         reaction = Reaction.of(self.policy, int(self.sides.attached.sum()))
         pace = PACES[self.pace]
-        parts, born, tardy, row, state = [], [], [], 0, NO_ROOM
+        parts, born, tardy, repeats, row, state = [], [], [], [], 0, NO_ROOM
         while state == NO_ROOM:
             self.nodes = self.nodes.with_room(1)
             self.ledgers = self.ledgers.with_room(2)
             said = Said.of_capacity(len(batch) + int(self.weight[0]) + 2)
-            created, late = np.empty((2, len(batch) - row), np.int32)
-            row, state, self.stable, births, count = merge(
+            created, late, again = np.empty((3, len(batch) - row), np.int32)
+            row, state, self.stable, births, lates, agains = merge(
                 self.nodes,
                 self.ledgers,
                 elements,
@@ -393,11 +405,15 @@ class R4:
                 self.weight,
                 created,
                 late,
+                leave_out,
+                again,
             )
             born.append(created[:births])
-            tardy.append(late[:count])
+            tardy.append(late[:lates])
+            repeats.append(again[:agains])
             parts.append(said)
         self.late = np.concatenate([*tardy, np.empty(0, np.int64)])
+        self.repeats = np.concatenate([*repeats, np.empty(0, np.int64)])
         output = batch_of(parts, self.payloads, payload)
         self.noted = noted(self.notes, self.payloads, payload)
         self.nodes.keep(self.payloads, payload, np.concatenate([*born, np.empty(0, np.int32)]))

@@ -1,0 +1,78 @@
+"""One shard by itself: rows through few channels and many, and rows that it leaves out, by what is done then.
+
+./run bench shard
+
+Three replicas tell the same 40,000 events in each of five rounds, from rows that are packed to what the shard
+says; the same again, as rows that repeat a key or are behind the stable of their replica. Rows per second of
+wall time, the median of the rounds after the first, all in one process.
+"""
+
+import statistics
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from anabranch import Drop, Fact, Properties, Quarantine
+from anabranch.engines.spark import parcel
+from anabranch.engines.spark.fragment import Fragment
+from anabranch.engines.spark.layout import Layout, Place
+from anabranch.engines.spark.packing import Packing
+from anabranch.engines.spark.shard import Shard
+
+EVENTS, ROUNDS = 40_000, 5
+DAY = 1_772_366_400_000_000
+
+
+def rows(first: int, again: int, channels: int) -> pa.RecordBatch:
+    """What three replicas say in a round, each the same; ``again`` sets it apart in their order."""
+    number = np.arange(first, first + EVENTS)
+    columns = {
+        "replica": np.repeat(["a", "b", "c"], EVENTS),
+        "channel": np.tile((number % channels).astype(str), 3),
+        "sequence": np.tile(2 * first + again * EVENTS + np.arange(EVENTS), 3),
+        "at": pa.array(np.tile(DAY + number, 3)).cast(pa.timestamp("us", "UTC")),
+        "text": np.tile([f"{n:092}" for n in number], 3),
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def seconds(channels: int, disorder: int, fragment: Fragment, *, again: bool = False) -> Iterator[float]:
+    """How long each round takes, or what comes again after it."""
+    layout = Layout(
+        "at", replica="replica", channel="channel", sequence="sequence", payload=("text",), disorder=disorder
+    )
+    packing, shard = Packing(layout, 1, ordered=True), Shard(fragment)
+    for number in range(ROUNDS):
+        for time_again in range(1 + again):
+            told = layout.read(rows(number * EVENTS, time_again, channels), Place("rows"))
+            parcels = [parcel.to_bytes(part) for _, part in packing.parcels([[told]])]
+            begun = time.perf_counter()
+            heard = shard.hear([parcel.from_bytes(part) for part in parcels])
+            took = time.perf_counter() - begun
+            said = sum(map(len, heard.output))
+            assert said <= 1 if time_again else said >= EVENTS - 1, "what is at the stable is not behind it"
+        yield took
+
+
+def main() -> None:
+    """Print a line for each."""
+    clock, keyed = pa.timestamp("us", "UTC"), Properties.of(Fact.KEYED)
+    for channels in (1, 100, 1000):
+        tell(f"used, {channels} channels of a replica", channels, 10, Fragment())
+    for word, answer in (("dropped", Drop()), ("set aside", Quarantine())):
+        late = Fragment(clock=clock, on_invalid=answer)
+        tell(f"behind the stable, {word}", 1, 0, late, again=True)
+        repeating = Fragment(clock=clock, on_broken=answer, properties=keyed)
+        tell(f"repeating a key, {word}", 1, 10**9, repeating, again=True)
+
+
+def tell(what: str, channels: int, disorder: int, fragment: Fragment, *, again: bool = False) -> None:
+    """Print how many rows a second."""
+    took = list(seconds(channels, disorder, fragment, again=again))[1:]
+    print(f"{what:<32} {3 * EVENTS / statistics.median(took):>10,.0f} rows/s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
