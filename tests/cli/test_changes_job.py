@@ -122,6 +122,7 @@ def put(folder: Path, *rows: dict) -> None:
     (folder / "0001.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
 
+@pytest.mark.slow
 def test_changes_of_two_replicas_are_merged_as_the_rows_of_one_table(tmp_path):
     put(
         tmp_path / "feeds" / "east",

@@ -487,6 +487,7 @@ def test_the_notes_of_an_error_are_what_to_do():
     }
 
 
+@pytest.mark.slow
 def test_spark_is_started_if_asked_for_and_leaves_nothing_behind(tmp_path):
     (tmp_path / "tmp").mkdir()
     (tmp_path / "job.toml").write_text(

@@ -390,6 +390,7 @@ def shown(path: Path) -> Counter:
     return Counter(zip(rows.column("id").to_pylist(), rows.column("item").to_pylist(), *ticks, strict=True))
 
 
+@pytest.mark.slow
 def test_two_copies_of_a_table_are_merged_into_its_history_over_restarts(spark, tmp_path):
     random = Random(4)
     east, west = made(tmp_path / "east"), tmp_path / "west"

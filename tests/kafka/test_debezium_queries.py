@@ -95,6 +95,7 @@ def applied(parts):
     return {json.loads(key)["id"]: row for key, row in table.items()}
 
 
+@pytest.mark.slow
 def test_replicas_of_a_table_come_out_as_envelopes_of_one_and_are_read_again(
     spark, broker, topic, send, tmp_path
 ):

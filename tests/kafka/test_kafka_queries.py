@@ -225,7 +225,10 @@ def run_again_without_the_last_commit(checkpoint: Path) -> None:
     (checkpoint / "commits" / f".{last.name}.crc").unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("exactly_once", [False, True], ids=["at least once", "exactly once"])
+@pytest.mark.parametrize(
+    "exactly_once",
+    [pytest.param(False, id="at least once"), pytest.param(True, marks=pytest.mark.slow, id="exactly once")],
+)
 def test_a_micro_batch_that_is_sent_again_is_repeated_or_not_and_a_merge_removes_repeats(
     spark, broker, topic, send, tmp_path, exactly_once
 ):

@@ -124,13 +124,17 @@ def test_typed_rows_that_break_a_rule_are_set_aside_and_odd_ones_are_used(spark,
     # Times that Python has no datetime for: they are refused for another reason, and shown as ticks.
     far = table.slice(0, 2).set_column(4, "at", pa.array([1 << 61, -(1 << 61)], pa.int64()).cast(time))
     far = far.set_column(2, "kind", pa.array(["far ahead", "far back"]))
+    half = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xc3")]
+    )
+    broken = table.slice(0, 1).set_column(3, "what", half)
     (tmp_path / "in").mkdir()
-    pq.write_table(pa.concat_tables([table, far]), tmp_path / "in" / "1.parquet")
+    pq.write_table(pa.concat_tables([table, far, broken]), tmp_path / "in" / "1.parquet")
     schema = "replica string, n long, kind string, what string, at timestamp, until timestamp, was timestamp"
     feed = spark.readStream.schema(f"{schema}, level double").parquet(str(tmp_path / "in"))
     refused, [told] = run(ab.merge(feed, sequence="n", **ROLES), tmp_path)
 
-    meant = {what: rule for what, (_, rule) in TYPED.items() if rule is not None}
+    meant = {what: rule for what, (_, rule) in TYPED.items() if rule is not None} | {"\ufffd": "malformed"}
     shown = [json.loads(one["raw"]) for one in refused]
     odd = [row["at"] for row in shown if str(row.get("kind")).startswith("far")]
     assert sorted(odd) == [-(1 << 61), 1 << 61]

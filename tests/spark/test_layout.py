@@ -216,6 +216,43 @@ class TestRefusals:
         assert shown["a.b"] == "é"
 
 
+class TestText:
+    """Text that is not UTF-8 is in no JSON and no table: its row is set aside, whichever column has it."""
+
+    BROKEN = pa.Array.from_buffers(
+        pa.string(), 3, [None, pa.py_buffer(np.array([0, 1, 3, 4], np.int32)), pa.py_buffer(b"a\xff\xfeb")]
+    )
+
+    @pytest.mark.parametrize("name", ["who", "kind", "v", "inside", "many"])
+    def test_a_row_is_refused_for_it_and_shown_as_far_as_it_can_be(self, name):
+        columns = {
+            "at": pa.array([1, 2, 3]),
+            "who": pa.array(["east"] * 3),
+            "kind": pa.array(["insert"] * 3),
+            "v": self.BROKEN if name == "v" else pa.array(["x", "y", "z"]),
+            "inside": pa.StructArray.from_arrays([pa.array(["x", "y", "z"])], ["x"]),
+            "many": pa.array([["x"], [], None], pa.list_(pa.string())),
+        }
+        texts = {
+            "inside": pa.StructArray.from_arrays([self.BROKEN], ["x"]),
+            "many": pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), self.BROKEN),
+            "kind": pa.concat_arrays([pa.array(["insert"]), self.BROKEN[1:2], pa.array(["insert"])]),
+        }
+        columns[name] = texts.get(name, self.BROKEN)
+        layout = Layout("at", kind="kind", replica="who")
+        read = layout.read(pa.RecordBatch.from_pydict(columns), Place("rows"))
+        assert read.batch.start.tolist() == [1, 3]
+        [refused] = read.refused
+        assert (refused.rule, refused.place) == ("malformed", "rows row 1")
+        assert refused.reason == f"text is UTF-8, and in column {name!r} it is not"
+        assert "\ufffd" in refused.raw
+
+    def test_columns_that_are_not_read_are_not_looked_at(self):
+        rows = pa.RecordBatch.from_pydict({"at": [1, 2, 3], "v": [1, 2, 3], "comment": self.BROKEN})
+        read = Layout("at", payload=("v",)).read(rows, Place("rows"))
+        assert not read.refused
+
+
 class TestWhoSpeaks:
     def test_rows_that_nothing_tells_apart_are_of_one_replica(self):
         found = read(Layout("at"), rows_of(at=[1, 2]))

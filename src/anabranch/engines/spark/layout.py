@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from anabranch.engines.spark.broken_text import broken_text, without
 from anabranch.engines.spark.ops import IGNORE, WORDS, folded
 from anabranch.engines.spark.refusal import Refusal
 from anabranch.model.arrow import times
@@ -242,9 +243,11 @@ class _Reading:
     """One record batch being read; ``wrong`` collects the first reason why each row does not fit."""
 
     def __init__(self, layout: Layout, rows: pa.RecordBatch, place: Place) -> None:
-        self.layout, self.rows, self.place = layout, rows, place
+        self.layout, self.given, self.rows, self.place = layout, rows, rows, place
         self.wrong: dict[int, str] = {}
         self.ignored = np.zeros(rows.num_rows, np.bool_)
+        for name in dict.fromkeys([*layout.roles().values(), *layout.payload_of(rows.schema.names)]):
+            self._refuse_text(name)
 
     def result(self) -> Read:
         layout, rows = self.layout, self.rows
@@ -360,6 +363,14 @@ class _Reading:
         codes = column.indices.fill_null(0).to_numpy(zero_copy_only=False)
         return codes.astype(np.int64), [str(word) for word in column.dictionary.to_pylist()]
 
+    def _refuse_text(self, name: str) -> None:
+        column = self.rows.column(name)
+        broken = broken_text(column)
+        if broken is not None:
+            self._refuse(broken, f"text is UTF-8, and in column {name!r} it is not")
+            number = self.rows.schema.get_field_index(name)
+            self.rows = self.rows.set_column(number, self.rows.schema.field(number), without(column, broken))
+
     def _refuse_nulls(self, name: str, rule: str) -> None:
         column = self.rows.column(name)
         if column.null_count:
@@ -374,7 +385,7 @@ class _Reading:
         column = self.layout.replica
         known = column is None or self.rows.column(column)[row].is_valid
         who = replicas[replica[row]] if known else ""
-        raw = text_of({name: _plain(self.rows.column(name)[row]) for name in self.rows.schema.names})
+        raw = text_of({name: _plain(self.given.column(name)[row]) for name in self.given.schema.names})
         return Refusal(Rule.MALFORMED.value, self.wrong[row], who, self.place.of(row), raw)
 
 
