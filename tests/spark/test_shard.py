@@ -92,14 +92,22 @@ class TestManyChannels:
         places = [f"{who}/{n:04} row 104" for who in "ab" for n in range(40)]
         assert [refused.place for refused in heard.refused] == places
 
-    def test_a_merge_is_not_called_for_each_of_them(self, monkeypatch):
+    def pushes(self, monkeypatch, count: int) -> list[str]:
+        """Who says something to the merge when so many channels speak."""
         shard, pushes = Shard(Fragment()), []
         push = shard.merger.push
         monkeypatch.setattr(
             shard.merger, "push", lambda name, batch: pushes.append(name) or push(name, batch)
         )
-        shard.hear(parcels(*self.tasks(200, 3), rows=10_000))
-        assert pushes == ["a", "b", "a", "b"]  # events, then stables
+        shard.hear(parcels(*self.tasks(count, 3), rows=10_000))
+        return pushes
+
+    def test_a_merge_is_not_called_for_each_of_them(self, monkeypatch):
+        assert self.pushes(monkeypatch, 200) == ["a", "b", "a", "b"]  # events, then stables
+
+    def test_what_is_wide_does_not_wait(self, monkeypatch):
+        monkeypatch.setattr(sharding, "BYTES", 1)
+        assert self.pushes(monkeypatch, 20) == ["a"] * 20 + ["b"] * 20 + ["a", "b"]
 
     def test_what_the_merge_refuses_of_them_is_placed(self):
         repeats = [row for n in range(3) for row in said(event("v", 5, 9), channel=str(n), first=10 * n)]

@@ -50,7 +50,8 @@ ENOUGH = 4_096
 TOGETHER = 65_536
 """Elements of the output that are put into one batch, at most."""
 BYTES = 8 << 20
-"""Bytes of their payloads, at most: ten parcels of 5 MB pass through Spark faster than one of 50 MB."""
+"""Bytes of payloads that are merged, or put into one batch, at once: ten parcels of 5 MB pass through Spark
+faster than one of 50 MB."""
 
 
 class StateFormatError(ValueError):
@@ -86,7 +87,7 @@ class Shard:
         self.tables: dict[str, Changes] = {}
         self._now = Heard()
         self._waiting: list[Stretch] = []
-        self._events = 0
+        self._events = self._bytes = 0
         self._pushed: tuple[Parcel, NDArray[np.int64], int] | None = None
         self._aside: dict[str, list[list[Stretch]]] = {}
         for name in fragment.replicas:
@@ -208,8 +209,10 @@ class Shard:
         if self._waiting and self._waiting[0].voice.replica != events.voice.replica:
             self._push_waiting()
         self._waiting.append(events)
-        self._events += len(events.rows)
-        if self._events >= ENOUGH:
+        payload, count = events.parcel.payload, len(events.rows)
+        self._events += count
+        self._bytes += payload.nbytes * count // max(payload.num_rows, 1)
+        if self._events >= ENOUGH or self._bytes >= BYTES:
             self._push_waiting()
 
     def _push_waiting(self) -> None:
@@ -217,7 +220,7 @@ class Shard:
             return
         replica = self._waiting[0].voice.replica
         parcel, rows = one_after_the_other(self._waiting)
-        self._waiting, self._events = [], 0
+        self._waiting, self._events, self._bytes = [], 0, 0
         self._push(replica, parcel, rows, parcel.batch(rows, self.fragment.identity))
 
     def _push(self, replica: str, parcel: Parcel, rows: NDArray[np.int64], batch: Batch) -> None:
@@ -406,7 +409,7 @@ class Shard:
         shard.fragment, shard.number = fragment, number
         shard.frontiers, shard.agreed = saved.frontiers, saved.agreed
         shard._now, shard._pushed, shard._aside, shard.tables = Heard(), None, {}, {}
-        shard._waiting, shard._events = [], 0
+        shard._waiting, shard._events, shard._bytes = [], 0, 0
         position = begin + length
         for name, size in saved.tables.items():
             table = from_bytes(data[position : position + size])
