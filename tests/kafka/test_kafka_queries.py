@@ -179,10 +179,8 @@ def send_wide(broker, topic, *rows):
     assert producer.flush(60) == 0
 
 
-@pytest.mark.parametrize(
-    "exactly_once",
-    [pytest.param(False, marks=pytest.mark.slow, id="at least once"), pytest.param(True, id="exactly once")],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("exactly_once", [False, True], ids=["at least once", "exactly once"])
 def test_a_topic_has_the_events_in_partitions_and_each_stable_in_all_of_them_after_what_it_covers(
     spark, broker, topic, send, tmp_path, copies, exactly_once
 ):
