@@ -46,6 +46,12 @@ def test_the_reason_shows_them_too_where_ticks_are_microseconds():
     assert numbers.endswith("this one starts at 3, the last stable is 7")
 
 
+def test_numbers_in_a_payload_that_are_no_ticks_stay_however_long_they_are():
+    payload = {"v": "9" * 5000, "w": f"{TEN}"}
+    reason = shown(Adjust(payload, TEN, NOON, NOON), INSTANT, Rule.NO_SUCH_EVENT).reason
+    assert "9" * 5000 in reason
+
+
 @pytest.mark.parametrize("clock", [INSTANT, pa.timestamp("us"), pa.int64()])
 def test_what_is_infinite_is_null(clock):
     element = Adjust({"v": 5}, TEN, FOREVER, NOON)

@@ -106,7 +106,8 @@ def change_text(batch: Batch, row: int) -> str:
     return _text(record)
 
 
-_NUMBER = re.compile(r"(?<![\w.-])-?\d+(?![\w.])")
+_TICK = re.compile(r"(?<![\w.-])-?\d{1,19}(?![\w.])")
+"""What may be a tick; a payload may hold longer numbers, of which Python refuses to make one."""
 _EPOCH = datetime(1970, 1, 1)
 
 
@@ -137,7 +138,7 @@ class _Times:
         if self.clock is None or not pa.types.is_timestamp(self.clock):
             return reason
         rule, mark, values = reason.partition("; ")
-        return rule + mark + _NUMBER.sub(self._in_words, values)
+        return rule + mark + _TICK.sub(self._in_words, values)
 
     def _in_words(self, number: re.Match[str]) -> str:
         shown = self.seen.get(int(number[0]))
