@@ -1,6 +1,7 @@
 """The state of a shard in Spark's state store: what is written, when, and what is read again."""
 
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import msgspec
@@ -180,6 +181,21 @@ def test_values_are_cut_into_chunks_and_put_together(chunk, monkeypatch):
     assert all(size <= max(chunk, longest) + 8 + longest for size in store.heard.written)
     assert len(store.heard.written) == (3 if chunk < longest else 1)
     assert store.recalled().merger.status().live == 40
+
+
+@pytest.mark.parametrize("chunk", [9, 20, 33, 64])
+def test_what_is_heard_fills_as_few_values_as_it_can_in_its_order(monkeypatch, chunk):
+    """Each length comes with its part, in eight bytes; what fits exactly has no value of its own."""
+    monkeypatch.setattr(journal, "CHUNK", chunk)
+    for lengths in product(range(1, 28, 2), repeat=3):
+        parts = [bytes([n]) * length for n, length in enumerate(lengths)]
+        values = list(journal._framed(parts))
+        held = [[bytes(part) for part in journal._unframed([value])] for value in values]
+        assert [part for value in held for part in value] == parts
+        assert all(len(value) <= chunk or len(some) == 1 for value, some in zip(values, held, strict=True))
+        assert all(
+            len(value) + 8 + len(after[0]) > chunk for value, after in zip(values, held[1:], strict=False)
+        )
 
 
 def test_a_process_holds_a_few_shards_and_forgets_the_one_used_longest_ago():

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from spark.driving import ORDERED, UNORDERED, Said, record_batch
+from spark.driving import Said
+from spark.hearing import event, hear, parcels, said
 
 from anabranch import (
     BEGINNING,
@@ -19,7 +20,6 @@ from anabranch import (
     Detach,
     Drop,
     Fact,
-    Insert,
     InvalidElementError,
     Properties,
     Raise,
@@ -27,42 +27,12 @@ from anabranch import (
 )
 from anabranch.engines.spark import shard as sharding
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.layout import Place
-from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.shard import MARK, Shard, StateFormatError
 from anabranch.kernels.merge.merger import BrokenPropertyError
 from anabranch.model.elements import Element
 from anabranch.model.output_policy import EveryChange, FinalOnly, FirstThenFinal
 
 GOLDEN = Path(__file__).parent / "golden"
-
-
-def event(value: str, start: int, end: int) -> Insert:
-    return Insert({"value": value}, start, end)
-
-
-def said(*elements, who="a", channel="x", first=0) -> list[Said]:
-    """What a channel says, from one place in its order on."""
-    return [Said(who, element, channel, first + n) for n, element in enumerate(elements)]
-
-
-def parcels(*tasks: list[Said], ordered=True, rows=1000):
-    """What tasks pack for the one shard there is."""
-    packing = Packing(ORDERED if ordered else UNORDERED, 1, rows, ordered=ordered)
-    return [
-        parcel
-        for number, task in enumerate(tasks)
-        for _, parcel in packing.parcels(
-            [[packing.layout.read(record_batch(task), Place("task", 0, number << 40))]]
-        )
-    ]
-
-
-def hear(shard: Shard, *tasks: list[Said], **options) -> list[Element]:
-    """What comes of one micro-batch in which nothing is refused."""
-    heard = shard.hear(parcels(*tasks, **options))
-    assert not heard.refused
-    return [element for batch in heard.output for element in batch.elements()]
 
 
 class TestManyChannels:

@@ -26,7 +26,7 @@ from anabranch.engines.spark.shard import Shard, StateFormatError
 
 VERSION = 1
 CHUNK = 4 << 20
-"""Bytes of one value of the state store, about."""
+"""Bytes of one value of the state store; a parcel that is longer is a value all the same."""
 LEAST = 256 << 10
 """Bytes heard that are never worth a snapshot."""
 STEPS = 64
@@ -222,15 +222,16 @@ def _check(chunks: Iterable[bytes]) -> int:
 
 
 def _framed(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Parts with their lengths, several to a value as long as they are small."""
+    """Parts with their lengths, as many to a value as fit; one that is longer has a value of its own."""
     waiting: list[bytes] = []
     held = 0
     for part in parts:
-        if held and held + len(part) > CHUNK:
+        size = 8 + len(part)
+        if held and held + size > CHUNK:
             yield b"".join(waiting)
             waiting, held = [], 0
         waiting += [len(part).to_bytes(8, "little"), part]
-        held += 8 + len(part)
+        held += size
     if held:
         yield b"".join(waiting)
 

@@ -1,0 +1,80 @@
+"""What a channel says in a micro-batch: every row once, in its place, and in as many rounds as ranges."""
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from spark.driving import Said
+from spark.hearing import event, hear, parcels, said
+
+from anabranch import Case, Pace, Stable
+from anabranch.engines.spark.fragment import Fragment
+from anabranch.engines.spark.order import turns_of
+from anabranch.engines.spark.shard import Shard
+
+tasks_of_one_channel = st.lists(
+    st.lists(st.integers(0, 12), min_size=1, max_size=4).map(sorted), min_size=1, max_size=6
+)
+"""The places in their channel of the rows that each task is given."""
+
+
+def given_to(tasks: list[list[int]]) -> list[list[Said]]:
+    """Rows in these places; what each of them says is its number, counted over all tasks."""
+    numbers = iter(range(100))
+    return [[Said("a", event(str(next(numbers)), 1, 2), "x", place) for place in task] for task in tasks]
+
+
+def rounds(tasks: list[list[int]]) -> list[list[int]]:
+    """Tasks in groups: two are in one where the ranges of their places share a place, or others link them."""
+    groups: list[list[int]] = []
+    for number, task in enumerate(tasks):
+        places = set(range(task[0], task[-1] + 1))
+        linked = [
+            group
+            for group in groups
+            if any(places & set(range(tasks[n][0], tasks[n][-1] + 1)) for n in group)
+        ]
+        groups = [group for group in groups if group not in linked]
+        groups.append(sorted([number, *(n for group in linked for n in group)]))
+    return sorted(groups, key=lambda group: min(tasks[n][0] for n in group))
+
+
+@given(tasks_of_one_channel)
+def test_stretches_are_one_turn_where_their_ranges_share_a_place(tasks):
+    rows = given_to(tasks)
+    turns = turns_of(parcels(*rows), at_one_instant=False)["a", "x"]
+    expected = rounds(tasks)
+    assert [(turn.voice.sequence, turn.last) for turn in turns] == [
+        (min(tasks[n][0] for n in group), max(tasks[n][-1] for n in group)) for group in expected
+    ]
+    for turn, group in zip(turns, expected, strict=True):
+        told = [
+            (int(place), stretch.parcel.batch(stretch.rows).element(n).payload["value"])
+            for stretch in turn.stretches
+            for n, place in enumerate(stretch.sequences())
+        ]
+        assert [place for place, _ in told] == sorted(place for n in group for place in tasks[n])
+        assert sorted(told) == sorted(
+            (s.sequence, s.element.payload["value"]) for n in group for s in rows[n]
+        )
+
+
+@given(tasks_of_one_channel, st.integers(0, 100))
+def test_rounds_do_not_depend_on_the_order_of_parcels(tasks, seed):
+    packed = parcels(*given_to(tasks))
+    turns = [
+        [(turn.voice, turn.last) for turn in turns_of(some, at_one_instant=False)["a", "x"]]
+        for some in (packed, Random(seed).sample(packed, len(packed)))
+    ]
+    assert [(v.sequence, last) for v, last in turns[0]] == [(v.sequence, last) for v, last in turns[1]]
+
+
+@pytest.mark.parametrize("second", [2, 1])
+def test_who_goes_on_in_the_place_where_it_was_cut_is_not_late(second):
+    """Several rows of one place, as of one record, may be in the parcels of two tasks."""
+    shard = Shard(Fragment(Case.R4, pace=Pace.FASTEST, lossy=True, replicas=("a", "b")))
+    first = said(event("u", 1, 5), event("v", 2, 5), event("w", 3, 5))
+    again = said(event("x", 4, 5), Stable(9), first=second)
+    assert len(hear(shard, first, again, said(Stable(9), who="b"))) == 4
+    assert shard.frontier == 9
