@@ -328,8 +328,12 @@ def test_what_cannot_be_a_table_is_refused_before_the_query_starts(spark, tmp_pa
     ):
         with pytest.raises(ValueError, match=what):
             write_table(fine, tmp_path / "t", checkpoint=tmp_path / "c", **wrong)
-    with pytest.raises(TableError, match="is an address"):
-        write_table(fine, "s3://lake/t", kind="history", checkpoint=tmp_path / "c")
+    places = {"path": tmp_path / "t", "checkpoint": tmp_path / "c", "quarantine": tmp_path / "q"}
+    for place in places:
+        with pytest.raises(ValueError, match="'s3://lake/t' is an address of s3"):
+            write_table(fine, kind="history", **places | {place: "s3://lake/t"})
+        with pytest.raises(ValueError, match="'s3://lake/t' is an address of s3"):
+            ab.write_folder(fine, **places | {place: "s3://lake/t"})
     (tmp_path / "old" / "offsets").mkdir(parents=True)
     (tmp_path / "old" / "offsets" / "0").touch()
     with pytest.raises(TableError, match="has written to something else than a table"):

@@ -134,7 +134,7 @@ def test_a_file_that_is_cut_short_is_named(tmp_path, name, rest):
         said(source, *everything(source))
 
 
-@pytest.mark.parametrize("path", ["s3://bucket/feeds", "hdfs://host/feeds"])
+@pytest.mark.parametrize("path", ["s3://bucket/feeds", "hdfs://host/feeds", "file://host/feeds"])
 def test_an_address_is_no_folder(path):
     with pytest.raises(ValueError, match="on a file system"):
         local_path(path)

@@ -64,13 +64,8 @@ class DeltaSourceTable(Table):
         return list(placed.values() if isinstance(placed, Mapping) else placed)
 
     def _placed(self, job: Job) -> Path | list[Path] | dict[str, Path]:
-        def place(path: str) -> Path:
-            from anabranch.connectors.local_path import local_path
-
-            return local_path(path) if "://" in path else job.place(path)
-
         if isinstance(self.tables, str):
-            return place(self.tables)
+            return job.place(self.tables)
         if isinstance(self.tables, list):
-            return [place(path) for path in self.tables]
-        return {name: place(path) for name, path in self.tables.items()}
+            return [job.place(path) for path in self.tables]
+        return {name: job.place(path) for name, path in self.tables.items()}

@@ -39,8 +39,10 @@ class Job:
     spark: SparkTable
 
     def place(self, path: str) -> Path:
-        """A path that the file names."""
-        return (self.file.parent / Path(path).expanduser()).absolute()
+        """A path that the file names; addresses of other stores are refused."""
+        from anabranch.connectors.local_path import local_path
+
+        return local_path(path, self.file.parent)
 
     @property
     def folder(self) -> Path | None:
@@ -132,11 +134,13 @@ def _rows(job: Job, source: SourceTable, spark: SparkSession) -> DataFrame | Doo
             bytes_per_trigger=source.bytes_per_trigger,
             rows_per_trigger=source.rows_per_trigger,
         )
+    from anabranch.connectors.local_path import is_address
+
     reader = spark.readStream.format(source.format).options(**source.options)
     if source.schema is not None:
         reader = reader.schema(source.schema)
     path = source.path
-    rows = reader.load(str(job.place(path)) if path and "://" not in path else path)
+    rows = reader.load(str(job.place(path)) if path and not is_address(path) else path)
     return rows.selectExpr(*source.select) if source.select else rows
 
 
@@ -241,17 +245,24 @@ def _checked(job: Job) -> Job:
 
     job.merge.arguments()
     job.sink.check()
+    written = job.folder or (None if job.sink.table is None else job.place(job.sink.table.path))
+    others = job.checkpoint, job.quarantine
+    if job.spark.log is not None and job.spark.log != "-":
+        job.place(job.spark.log)
     if not isinstance(job.source, SourceTable):
         return job
     check_together(job.source, job.merge)
-    written = job.folder or (None if job.sink.table is None else job.place(job.sink.table.path))
     for place in _read(job, job.source):
-        check_apart(place, written, job.checkpoint, job.quarantine)
+        check_apart(place, written, *others)
     return job
 
 
 def _read(job: Job, source: SourceTable) -> list[Path]:
-    """The folders of this machine that a job reads."""
+    """The folders of this machine that a job reads; Spark's own sources may read anywhere."""
+    from anabranch.connectors.local_path import is_address
+
     if source.delta is not None:
         return source.delta.places(job)
-    return [job.place(source.path)] if source.path is not None and "://" not in source.path else []
+    if source.path is None or (source.format is not None and is_address(source.path)):
+        return []
+    return [job.place(source.path)]

@@ -1,17 +1,31 @@
 """Paths of this machine, or of a file system that it has mounted; addresses of other stores are told so."""
 
+import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+_STORES = "abfs abfss adl cosn dbfs gs hdfs oss s3 s3a s3n viewfs wasb wasbs"
+_ADDRESS = re.compile(rf"([A-Za-z][A-Za-z0-9+.-]+):/|({'|'.join(_STORES.split())}):")
+"""A scheme before a slash (one is left where a path was made of an address), or a store by its name."""
 
-def local_path(path: str | Path) -> Path:
-    """A path as people give it, absolute; ``file:`` addresses are paths."""
+
+def is_address(path: str | Path) -> bool:
+    """A text names a place by a scheme, ``file:`` among them."""
+    return _ADDRESS.match(str(path)) is not None
+
+
+def local_path(path: str | Path, beside: Path | None = None) -> Path:
+    """A path as people give it, absolute; ``file:`` addresses are paths.
+
+    A relative one is in ``beside``, or in the folder of this process.
+    """
     text = str(path)
-    if "://" not in text:
-        return Path(path).absolute()
-    address = urlsplit(text)
-    if address.scheme == "file":
-        return Path(unquote(address.path)).absolute()
-    error = ValueError(f"a folder is on a file system, and {text!r} is an address of {address.scheme}")
+    found = _ADDRESS.match(text)
+    if found is None:
+        return ((beside or Path()) / Path(path).expanduser()).absolute()
+    scheme = found[1] or found[2]
+    if scheme.lower() == "file" and urlsplit(text).netloc in ("", "localhost"):
+        return Path(unquote(urlsplit(text).path)).absolute()
+    error = ValueError(f"a folder is on a file system, and {text!r} is an address of {scheme}")
     error.add_note("Mount the store, or read and write it through Spark: spark.readStream…, writeStream….")
     raise error

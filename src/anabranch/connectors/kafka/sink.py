@@ -28,6 +28,7 @@ from pyspark.sql.types import StructType
 
 from anabranch.connectors.kafka.cluster import SECONDS, BrokerError, Cluster, Topic, check_packages
 from anabranch.connectors.kafka.envelopes import envelopes
+from anabranch.connectors.local_path import local_path
 from anabranch.connectors.origin import check_apart, folder_of
 from anabranch.connectors.seal import seal
 from anabranch.connectors.soundness import went_back
@@ -105,8 +106,8 @@ def write_kafka(
             error.add_note(f"The columns are {', '.join(map(repr, known))}.")
             raise error
     check_streaming(rows)
-    place = Path(checkpoint).absolute()
-    aside = Path(quarantine).absolute() if quarantine is not None else place / "quarantine"
+    place = local_path(checkpoint)
+    aside = local_path(quarantine) if quarantine is not None else place / "quarantine"
     check_apart(folder_of(rows), None, place, aside)
     whole = Topic(given.name, where, {**(config or {}), **given.config})
     Cluster(whole).partitions()

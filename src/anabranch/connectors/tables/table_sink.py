@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from anabranch.connectors.folder_sink import QUARANTINE
+from anabranch.connectors.local_path import local_path
 from anabranch.connectors.origin import check_apart, folder_of
 from anabranch.connectors.seal import seal
 from anabranch.connectors.soundness import went_back
@@ -93,16 +94,13 @@ def write_table(
     kept = _KEPT[format] if keep is None else span(keep, "keep")
     if not isinstance(kept, timedelta) or kept < timedelta(0):
         raise ValueError(f"keep is a length of time such as '7 days', not {keep!r}")
-    if "://" in str(path):
-        error = TableError(f"a table is in a folder, and {str(path)!r} is an address")
-        error.add_note("Mount the storage, or write a folder of it that the driver sees.")
-        raise error
+    place, base = local_path(path), local_path(checkpoint)
+    aside = local_path(quarantine) if quarantine is not None else place / QUARANTINE
     check_elements(rows, TableError)
     columns = plain_columns(_arrow_columns(rows))
     view = view_of(kind, columns, names_of(key) or (), open_only=open_only, final=final)
     make = _target(format)
     check_streaming(rows)
-    place, base = Path(path).absolute(), Path(checkpoint).absolute()
     check_apart(folder_of(rows), place, base)
     if begun(base) >= 0 and not (base / _MARK).exists():
         raise not_ours(f"the checkpoint {base} is of a query that has written to something else than a table")
@@ -110,7 +108,6 @@ def write_table(
     settings = json.dumps({"key": names_of(key), "open_only": open_only, "final": final})
     target = make(place, query, view, settings, base / _MARK, compact_every, kept)
     target.prepare()
-    aside = Path(quarantine).absolute() if quarantine is not None else place / QUARANTINE
     writer = rows.writeStream.foreachBatch(TableWriter(target, columns, aside, checkpoint=base))
 
     def first() -> None:
