@@ -85,7 +85,9 @@ class Restarted(ByElement):
     def _done(self, act):
         state, batches = self.kernel.dump()
         self.sides = Sides(*(column.copy() for column in self.sides))
-        self.kernel = Ordered.load(self.sides, json.loads(json.dumps(state)), [stored(b) for b in batches])
+        self.kernel = Ordered.load(
+            self.sides, None, json.loads(json.dumps(state)), [stored(b) for b in batches]
+        )
         return super()._done(act)
 
 

@@ -248,14 +248,17 @@ def _read_only(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def concat(parts: Sequence[Batch]) -> Batch:
-    """One batch after the other; payload columns that only some have are null in the others."""
+    """One batch after the other; payload columns that only some have are null in the others.
+
+    Identities that all parts have, of the same columns, are kept: a column that is null changes none.
+    """
     if len(parts) <= 1:
         return parts[0] if parts else Batch.of([])
     names = {name: code for code, name in enumerate(dict.fromkeys(n for part in parts for n in part.inputs))}
     tagged = [part for part in parts if part.input is not None]
     assert not tagged or len(tagged) == len(parts), "either every part is tagged or none is"
     codes = [np.array([names[n] for n in part.inputs], np.int32)[part.input] for part in tagged]
-    return Batch(
+    whole = Batch(
         np.concatenate([part.kind for part in parts]),
         np.concatenate([part.start for part in parts]),
         np.concatenate([part.end for part in parts]),
@@ -264,6 +267,11 @@ def concat(parts: Sequence[Batch]) -> Batch:
         np.concatenate(codes) if tagged else None,
         tuple(names),
     )
+    some = [part for part in parts if len(part)]
+    columns = {part.__dict__.get("by") for part in some}
+    if len(columns) != 1 or any("identities" not in part.__dict__ for part in some):
+        return whole
+    return whole.identified(np.concatenate([part.identities for part in some]), *columns)
 
 
 def _times(element: Element | Control) -> tuple[int, int, int, int]:

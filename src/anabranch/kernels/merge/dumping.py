@@ -111,7 +111,7 @@ def _restore_parts(merger: Merger, values: dict[str, Any], batches: list[pa.Reco
                 merger.sides, merger.policy, merger.pace, merger.remember, values["kernel"], parts["kernel"]
             )
         case _:
-            merger.kernel = Ordered.load(merger.sides, values["kernel"], parts["kernel"])
+            merger.kernel = Ordered.load(merger.sides, merger.identity, values["kernel"], parts["kernel"])
     if values["cleanse"] is not None:
         merger.cleanse = Cleanse.load(values["cleanse"], parts["cleanse"])
     if values["trail"] is not None:

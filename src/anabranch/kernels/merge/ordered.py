@@ -132,15 +132,22 @@ class Ordered:
         return state, [self.ties.to_arrow(), *(concat(queue).to_arrow() for queue in self.queues.values())]
 
     @classmethod
-    def load(cls, sides: Sides, state: dict[str, Any], batches: list[pa.RecordBatch]) -> "Ordered":
-        """What was dumped, with the sides it had then or larger ones."""
+    def load(
+        cls,
+        sides: Sides,
+        identity: tuple[str, ...] | None,
+        state: dict[str, Any],
+        batches: list[pa.RecordBatch],
+    ) -> "Ordered":
+        """What was dumped, with the sides it had then or larger ones; events are told apart as they were."""
         loaded = cls(Case[state["case"]], sides, state["stable"], state["latest"])
         ties, *queues = batches
         loaded.ties = Ties.from_arrow(ties)
         loaded.said = Said(*(np.array(column, np.int64) for column in state["said"]))
         loaded.widen(sides)
         loaded.queues = {
-            i: [Batch.from_arrow(queue)] for i, queue in zip(state["queues"], queues, strict=True)
+            i: [Batch.from_arrow(queue).told_apart_by(identity)]
+            for i, queue in zip(state["queues"], queues, strict=True)
         }
         return loaded
 
