@@ -30,10 +30,12 @@ from anabranch import (
     Quorum,
     Rule,
     Stable,
+    Tagged,
+    merge,
     parse,
     text,
 )
-from anabranch.model.schema import SchemaError
+from anabranch.engines.embedded.in_step import merge_in_step
 from anabranch.oracle.payload import payload_key
 from anabranch.oracle.relation import World
 
@@ -219,6 +221,19 @@ class TestInvalidElements:
         with pytest.raises(ValueError, match="'a' is attached"):
             merger_of("a").attach("a")
 
+    @pytest.mark.parametrize("name", [7, b"a", None, ("a", 1)])
+    def test_a_name_is_a_text(self, name):
+        merger = merger_of("a")
+        with pytest.raises(TypeError, match="an input is named by a text") as error:
+            merger.attach(name)
+        assert repr(str(name)) in error.value.__notes__[0]
+        with pytest.raises(TypeError, match="an input is named by a text"):
+            merger.play(Batch.of([Tagged(name, Insert(A, 1, 5))]))
+        for merging in (merge, merge_in_step):
+            with pytest.raises(TypeError, match="an input is named by a text"):
+                merging({name: [[Stable(1)]]})
+        assert list(Merger.load(merger.dump()).inputs) == ["a"]
+
 
 class TestLossyInputs:
     """The replica with the hole."""
@@ -277,39 +292,6 @@ class TestLossyInputs:
     def test_a_lossy_input_guarantees_nothing(self):
         with pytest.raises(ValueError, match="a lossy input guarantees nothing"):
             Merger().attach("a", guarantee=5, complete=False)
-
-
-class TestIdentity:
-    """What identifies an event is a choice."""
-
-    def test_other_columns_are_carried_along_from_the_copy_that_is_out(self):
-        near, far = {"sensor": 7, "signal": -40}, {"sensor": 7, "signal": -90}
-        merger = merger_of("a", "b", identity=["sensor"])
-        assert merger.push("a", Insert(near, 1, 5)) == [Insert(near, 1, 5)]
-        assert merger.push("b", [Insert(far, 1, 8), Stable(9)]) == [Adjust(near, 1, 5, 8), Stable(9)]
-
-    def test_without_a_choice_they_are_two_events(self):
-        near, far = {"sensor": 7, "signal": -40}, {"sensor": 7, "signal": -90}
-        merger = merger_of("a", "b")
-        merger.push("a", Insert(near, 1, 5))
-        assert merger.push("b", Insert(far, 1, 8)) == [Insert(far, 1, 8)]
-
-    def test_a_column_that_is_not_there_is_named(self):
-        with pytest.raises(SchemaError, match=r"needs column .seq., which the payload lacks"):
-            merger_of("a", identity=["seq"]).push("a", Insert(A, 1, 5))
-
-    def test_a_batch_that_is_refused_for_it_has_changed_nothing(self):
-        merger = merger_of("a", identity=["seq"])
-        with pytest.raises(SchemaError):
-            merger.push("a", [Insert(A, 1, 5), Stable(9)])
-        assert merger.status().inputs["a"].elements == 0
-        right = Insert({"seq": 7, **A}, 1, 5)
-        assert merger.push("a", [right, Stable(9)]) == [right, Stable(9)]
-
-    def test_in_order_too(self):
-        merger = merger_of("a", "b", identity=["sensor"], properties=(Fact.PERFECT, Fact.KEYED))
-        merger.push("a", Insert({"sensor": 7, "signal": -40}, 1, 5))
-        assert merger.push("b", Insert({"sensor": 7, "signal": -90}, 1, 5)) == []
 
 
 class TestComingAndGoing:
@@ -372,6 +354,21 @@ class TestPolicies:
         merger.push("a", Insert(A, 1, 5))
         merger.push("b", Insert(A, 1, 6))
         assert merger.push("a", Adjust(A, 1, 5, 8))[-1].end == 8
+
+    def test_a_quorum_is_the_share_as_it_is_written(self):
+        for places in (1, 2, 3):
+            for parts in range(1, 10**places + 1):
+                quorum = Quorum(fraction=parts / 10**places)
+                for attached in range(1, 100):
+                    assert quorum.votes(attached) == -(-parts * attached // 10**places)
+
+    def test_a_quorum_of_thirds_is_whole(self):
+        assert [Quorum(fraction=parts / 3).votes(99) for parts in (1, 2, 3)] == [33, 66, 99]
+
+    def test_seven_of_twenty_five_are_28_percent(self):
+        merger = merger_of(*map(str, range(25)), policy=Quorum(fraction=0.28))
+        said = [merger.push(str(n), Insert(A, 1, 5)) for n in range(8)]
+        assert said == [[]] * 6 + [[Insert(A, 1, 5)], []]
 
     def test_a_policy_checks_itself(self):
         with pytest.raises(ValueError, match="lags by 0 ticks or more"):

@@ -9,6 +9,8 @@ waits for a stable waits longer, and is corrected less. The stable at the end of
 
 from dataclasses import dataclass
 from enum import Enum
+from fractions import Fraction
+from math import ceil
 from typing import ClassVar
 
 from anabranch.model.time import BEGINNING, FOREVER, checked_tick
@@ -97,6 +99,14 @@ class Quorum(OutputPolicy):
         OutputPolicy.__post_init__(self)
         if not 0 < self.fraction <= 1:
             raise ValueError(f"a quorum is a share above 0 and at most 1, not {self.fraction}")
+
+    def votes(self, attached: int) -> int:
+        """How many of the attached inputs make a quorum: the share as it is written, rounded up.
+
+        >>> Quorum(fraction=0.28).votes(25)
+        7
+        """
+        return max(1, ceil(Fraction(str(self.fraction)) * attached))
 
     def __str__(self) -> str:
         return f"{self.name} {self.fraction:g}" + (f", {self.lag} behind" if self.lag else "")

@@ -12,6 +12,7 @@ its output (`cleanse`) leaves what is final.
 from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from math import ceil
 from typing import Any
 
@@ -119,7 +120,7 @@ class IndexedMerge(Merge):
                     self._follow(node, open_still, more, old_end, end)
             case Quorum(fraction=fraction):
                 votes = sum(node.shown(side).total() > node.given.total() for side in self.sides)
-                if more and votes >= max(1, ceil(fraction * len(self.sides))):
+                if more and votes >= max(1, ceil(Fraction(str(fraction)) * len(self.sides))):
                     self._give(node, end)
 
     def _follow(self, node: Node, open_still: bool, more: bool, old_end: int | None, end: int) -> None:

@@ -149,6 +149,10 @@ class Merger:
         output has reached it. None: it shows everything. ``properties``: what it promises (nothing, if None).
         ``complete=False``: it may have lost rows, so its silence is no evidence that an event is not there.
         """
+        if not isinstance(name, str):
+            error: Exception = TypeError(f"an input is named by a text, {name!r} is of {type(name).__name__}")
+            error.add_note(f"Write {str(name)!r}: a name is the same in what is dumped, recorded and shown.")
+            raise error
         if name in self.inputs:
             error = ValueError(f"an input is attached once until it is detached, {name!r} is attached")
             error.add_note("Detach it first; after a restart it begins anew under the same name.")

@@ -1,6 +1,5 @@
 """Output policies as numbers that compiled loops compare."""
 
-from math import ceil
 from typing import NamedTuple
 
 from anabranch.model.output_policy import (
@@ -34,5 +33,5 @@ class Reaction(NamedTuple):
     @classmethod
     def of(cls, policy: OutputPolicy, attached: int) -> "Reaction":
         """What a policy does while this many inputs are attached."""
-        quorum = max(1, ceil(policy.fraction * attached)) if isinstance(policy, Quorum) else 1
+        quorum = policy.votes(attached) if isinstance(policy, Quorum) else 1
         return cls(_REACTIONS[type(policy)], quorum)
