@@ -190,6 +190,23 @@ def test_an_idle_input_is_not_waited_for_until_it_has_caught_up():
     assert merge.push("b", Stable(15)) == [Stable(15)]
 
 
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_corrections_of_what_nobody_showed_say_more_than_there_are_events(policy):
+    """Each of them shows an event more, and the stable takes back all but one: far more rows than events."""
+    merge = Named(lambda sides: R4(sides, policy, evidence=True))
+    oracle = IndexedMerge(Case.R4, by_identity, policy)
+    for name in ("a", "b"):
+        assert merge.attach(name, complete=False) == oracle.attach(name, complete=False)
+    payloads = [{"value": str(number)} for number in range(20)]
+    turns = {
+        "a": [Insert(payload, 1, 5) for payload in payloads],
+        "b": [Adjust(payload, 1, 10 + 2 * k, 11 + 2 * k) for payload in payloads for k in range(12)],
+    }
+    for name, elements in [*turns.items(), ("a", [Stable(9)]), ("b", [Stable(9), Stable(FOREVER)])]:
+        said = [out for element in elements for out in oracle.push(name, element)]
+        assert merge.push_all(name, elements) == said
+
+
 def test_batches_of_any_size_say_the_same():
     workload = Workload(events=3_000, active=300, payload_bytes=8, revisions=0.3, stable_freq=0.05)
     streams = [Batch.of([e for b in workload.replica(k) for e in b.elements()]) for k in range(2)]

@@ -19,8 +19,8 @@ from anabranch.model.compiled import compiled, inlined, inner
 from anabranch.model.slots import NOBODY
 from anabranch.model.time import BEGINNING
 
-FIRST, CREATOR, WEIGHT, CAME = EXTRA, EXTRA + 1, EXTRA + 2, EXTRA + 3
-"""Cells of a node: its first entry, who showed it first, the most it may say, and pairs of came and gone."""
+FIRST, CREATOR, CAME = EXTRA, EXTRA + 1, EXTRA + 2
+"""Cells of a node: its first entry, who showed it first, and pairs of came and gone."""
 
 END, NEXT, GIVEN, CHANGE, TAKEN, STANDING, VOTES, TOWARDS = range(8)
 """Cells of an entry; CHANGE to VOTES are scratch of a stable. From TOWARDS on, pairs of towards and away."""
@@ -229,11 +229,10 @@ def hear(
     adjusts: bool,
     complete: bool,
 ) -> None:
-    """Write an insert or an adjust of an input into its ledger."""
+    """Write an insert or an adjust of an input into its ledger: two new entries at most."""
     came = CAME + 2 * slot
     if not adjusts or nodes.cells[node, came] == nodes.cells[node, came + 1]:
         nodes.cells[node, came] += 1
-        nodes.cells[node, WEIGHT] += 1
     if adjusts:
         if not complete:
             ledgers.cells[entry_for(nodes, ledgers, node, old_end), TOWARDS + 2 * slot + 1] += 1

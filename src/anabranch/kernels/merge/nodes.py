@@ -52,7 +52,7 @@ class Nodes(NamedTuple):
     shorter_item: NDArray[np.int32]
     shorter_size: NDArray[np.int64]
     changing: NDArray[np.int32]
-    """Scratch: the nodes that a stable changes."""
+    """Scratch: the nodes that a stable changes, each once, as its state says that it is noted."""
     decided: NDArray[np.int32]
     stamp: NDArray[np.int64]
     """By place in the queue, the stable that decided the node."""
@@ -139,6 +139,7 @@ class Nodes(NamedTuple):
         inputs = len(self.shorter_size)
         larger = Nodes.of_capacity(capacity, self.cells.shape[1], inputs)
         larger.cells[:old] = self.cells
+        larger.changing[:old] = self.changing
         larger.free[capacity - old : capacity - old + unused] = self.free[:unused]
         larger.unused[0] = capacity - old + unused
         larger.shorter_key[:, : 2 * old] = self.shorter_key

@@ -26,7 +26,6 @@ from anabranch.kernels.merge.ledgers import (
     FIRST,
     GIVEN,
     TOWARDS,
-    WEIGHT,
     Ledgers,
     clear,
     entry_for,
@@ -56,7 +55,7 @@ from anabranch.kernels.merge.nodes import (
     node_at,
     tag_of,
 )
-from anabranch.kernels.merge.r4_stable import DONE, NO_ROOM, NOT_KEYED, drain, keep_open, shorten
+from anabranch.kernels.merge.r4_stable import DONE, NO_ROOM, NOT_KEYED, ROWS, drain, keep_open, shorten
 from anabranch.kernels.merge.reaction import EVERY, LEADER, QUORUM, WAIT, Reaction
 from anabranch.kernels.merge.reaction import FIRST as AT_ONCE
 from anabranch.kernels.merge.said import (
@@ -139,7 +138,7 @@ def merge(
     remember: int,
     said: Said,
     notes: Notes,
-    weight: Any,
+    upcoming: Any,
     created: Any,
     late: Any,
     leave_out: bool,
@@ -159,7 +158,7 @@ def merge(
         # One place to drain from: each would be compiled with all that drains.
         if not settled:
             stable, state = drain(
-                nodes, ledgers, stable, sides, pace, evidence, remember, said, notes, weight, null_row
+                nodes, ledgers, stable, sides, pace, evidence, remember, said, notes, upcoming, null_row
             )
             if state != DONE:
                 return row, state, stable, births, tardy, again
@@ -174,6 +173,7 @@ def merge(
                 settled, null_row = False, place + row
             row += 1
             continue
+        # A row that is no stable says one row, and makes one node and (in `hear`) two entries, at most.
         if said.rows[0] == len(said.kind) or ledgers.unused[0] < 2 or not nodes.unused[0]:
             return row, NO_ROOM, stable, births, tardy, again
         low, high = np.int64(identity[row, 0]), np.int64(identity[row, 1])
@@ -201,7 +201,7 @@ def merge(
             node = create(nodes, slot, tag, low, high, start[row], place + row)
             nodes.cells[node, FIRST] = NOBODY
             nodes.cells[node, CREATOR] = i
-            for column in range(WEIGHT, nodes.cells.shape[1]):
+            for column in range(CAME, nodes.cells.shape[1]):
                 nodes.cells[node, column] = 0
             created[births] = node
             births += 1
@@ -210,10 +210,8 @@ def merge(
                 decide(nodes, node, stable)
             else:
                 push(nodes.due, start[row], node)
-        weighed = nodes.cells[node, WEIGHT]
         before = total_shown(nodes, ledgers, node, i + 1) if reaction.code == AT_ONCE else 0
         hear(nodes, ledgers, node, i + 1, old_end[row], end[row], adjusts, sides.complete[i])
-        weight[0] += nodes.cells[node, WEIGHT] - weighed
         _react(
             nodes,
             ledgers,
@@ -272,8 +270,6 @@ class R4:
     stable: int = BEGINNING
     nodes: Nodes = field(init=False, repr=False)
     ledgers: Ledgers = field(init=False, repr=False)
-    weight: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64), repr=False)
-    """The most rows that a stable may say."""
     payloads: PayloadStore = field(default_factory=PayloadStore, repr=False)
     notes: Notes = field(default_factory=lambda: Notes.of_capacity(64), repr=False)
     noted: list[dict[str, Any]] = field(default_factory=list, repr=False)
@@ -324,7 +320,6 @@ class R4:
         state = {
             "stable": self.stable,
             "evidence": self.evidence,
-            "weight": int(self.weight[0]),
             "queue": self.nodes.queue[SKIPPED:].tolist(),
         }
         payload = self.payloads.at(cells[:, PLACE])
@@ -347,7 +342,6 @@ class R4:
         cells = matrix_of(nodes)
         cells[:, PLACE] = np.arange(len(cells))
         loaded = cls(sides, policy, pace, state["evidence"], remember, state["stable"])
-        loaded.weight[0] = state["weight"]
         loaded.nodes = Nodes.restored(cells, matrix_of(stamps)[:, 0], sides.capacity)
         loaded.nodes.queue[SKIPPED:] = state["queue"]
         loaded.ledgers = loaded.ledgers.with_room(entries.num_rows)
@@ -380,12 +374,12 @@ class R4:
         payload = self.payloads.admit(batch.payload)
         elements = batch.kind, batch.start, batch.end, batch.old_end, batch.identities
         reaction = Reaction.of(self.policy, int(self.sides.attached.sum()))
-        pace = PACES[self.pace]
+        pace, upcoming = PACES[self.pace], np.zeros(2, np.int64)
         parts, born, tardy, repeats, row, state = [], [], [], [], 0, NO_ROOM
         while state == NO_ROOM:
             self.nodes = self.nodes.with_room(1)
             self.ledgers = self.ledgers.with_room(2)
-            said = Said.of_capacity(len(batch) + int(self.weight[0]) + 2)
+            said = Said.of_capacity(len(batch) - row + int(upcoming[ROWS]) + 1)
             created, late, again = np.empty((3, len(batch) - row), np.int32)
             row, state, self.stable, births, lates, agains = merge(
                 self.nodes,
@@ -402,7 +396,7 @@ class R4:
                 self.remember,
                 said,
                 self.notes,
-                self.weight,
+                upcoming,
                 created,
                 late,
                 leave_out,

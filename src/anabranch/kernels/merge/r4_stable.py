@@ -22,7 +22,6 @@ from anabranch.kernels.merge.ledgers import (
     FIRST,
     GIVEN,
     NEXT,
-    WEIGHT,
     Ledgers,
     drop_all,
     prune,
@@ -63,6 +62,9 @@ from anabranch.model.time import FOREVER
 
 DONE, NO_ROOM, NOT_KEYED = range(3)
 """How far a merge has come with a batch, and why no further."""
+
+CHANGING, ROWS = range(2)
+"""What is upcoming: how many nodes a stable has found to change, and the most rows that says."""
 
 
 @inner
@@ -134,19 +136,25 @@ def _settle(nodes: Nodes, ledgers: Ledgers, node: int, time: int, inputs: int, e
 
 
 @inner
-def _changes(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, time: int) -> bool:
-    """Whether anything has to be said about a node whose CHANGE is set."""
-    more = 0
+def _rows_of_change(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, time: int) -> Any:
+    """The most rows that are said about a node whose CHANGE is set; 0 where there is nothing to say.
+
+    Each row of `_change` takes an end away, brings one, or both, and as many do only one as one kind is more
+    than the other: so there are no more rows than ends of the kind that is more.
+    """
+    fewer: Any = np.int64(0)
+    more: Any = np.int64(0)
+    is_final = False
     half_frozen = nodes.cells[node, START] < stable
     entry = nodes.cells[node, FIRST]
     while entry != NOBODY:
-        end = ledgers.cells[entry, END]
-        if not half_frozen or end >= stable:
-            if ledgers.cells[entry, CHANGE] and end < time:
-                return True
-            more += ledgers.cells[entry, CHANGE]
+        end, change = ledgers.cells[entry, END], ledgers.cells[entry, CHANGE]
+        if change and (not half_frozen or end >= stable):
+            is_final = is_final or end < time
+            fewer += max(-change, 0)
+            more += max(change, 0)
         entry = ledgers.cells[entry, NEXT]
-    return more != 0
+    return max(fewer, more) if is_final or fewer != more else np.int64(0)
 
 
 @inner
@@ -159,19 +167,21 @@ def _visit(
     stable: int,
     sides: Sides,
     evidence: bool,
-    count: Any,
-) -> Any:
-    """Settle a node, or note it as one that changes; how many are noted then."""
+    upcoming: Any,
+) -> None:
+    """Settle a node, or note it as one that changes."""
     if first == NOBODY:
         want_what_stands(nodes, ledgers, node, stable, time, sides)
     else:
         want_what_is_shown(nodes, ledgers, node, stable, time, first, sides)
-    if _changes(nodes, ledgers, node, stable, time):
+    rows = _rows_of_change(nodes, ledgers, node, stable, time)
+    if rows:
         nodes.cells[node, STATE] = VISITED
-        nodes.changing[count] = node
-        return count + 1
-    _settle(nodes, ledgers, node, time, len(sides.attached), evidence)
-    return count
+        nodes.changing[upcoming[CHANGING]] = node
+        upcoming[CHANGING] += 1
+        upcoming[ROWS] += rows
+    else:
+        _settle(nodes, ledgers, node, time, len(sides.attached), evidence)
 
 
 @inner
@@ -234,7 +244,7 @@ def _change(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, time: int, s
 
 
 @inner
-def _advance(
+def _look(
     nodes: Nodes,
     ledgers: Ledgers,
     time: int,
@@ -242,15 +252,13 @@ def _advance(
     stable: int,
     sides: Sides,
     evidence: bool,
-    said: Said,
-    null_row: int,
+    upcoming: Any,
 ) -> None:
-    """Make the output agree with who decides as far as this stable makes it final."""
-    count: Any = np.int64(0)
+    """Note the nodes that this stable changes, in the order in which they are said; settle the others."""
     while nodes.open.size[0] and (nodes.open.key[0] < time or time == FOREVER):
         node = pop(nodes.open)
         if nodes.cells[node, STATE] == HALF:
-            count = _visit(nodes, ledgers, node, time, first, stable, sides, evidence, count)
+            _visit(nodes, ledgers, node, time, first, stable, sides, evidence, upcoming)
     for i in range(len(sides.attached)):
         if first not in (NOBODY, i):
             continue
@@ -258,15 +266,31 @@ def _advance(
         while heap.size[0] and heap.key[0] < time:
             node = pop(heap)
             if nodes.cells[node, STATE] == HALF:
-                count = _visit(nodes, ledgers, node, time, first, stable, sides, evidence, count)
+                _visit(nodes, ledgers, node, time, first, stable, sides, evidence, upcoming)
     while nodes.due.size[0] and nodes.due.key[0] < time:
-        count = _visit(nodes, ledgers, pop(nodes.due), time, first, stable, sides, evidence, count)
-    if count > 1:
-        sort_changing(nodes, count)
-    for n in range(count):
+        _visit(nodes, ledgers, pop(nodes.due), time, first, stable, sides, evidence, upcoming)
+    if upcoming[CHANGING] > 1:
+        sort_changing(nodes, upcoming[CHANGING])
+
+
+@inner
+def _advance(
+    nodes: Nodes,
+    ledgers: Ledgers,
+    time: int,
+    stable: int,
+    sides: Sides,
+    evidence: bool,
+    upcoming: Any,
+    said: Said,
+    null_row: int,
+) -> None:
+    """Make the output agree with who decides as far as this stable makes it final; there is room for it."""
+    for n in range(upcoming[CHANGING]):
         changed: Any = np.int64(nodes.changing[n])
         _change(nodes, ledgers, changed, stable, time, said)
         _settle(nodes, ledgers, changed, time, len(sides.attached), evidence)
+    upcoming[CHANGING] = upcoming[ROWS] = 0
     say_stable(said, time, null_row)
 
 
@@ -307,17 +331,14 @@ def _compare(nodes: Nodes, ledgers: Ledgers, node: int, sides: Sides, notes: Not
 
 
 @inner
-def _leave(nodes: Nodes, ledgers: Ledgers, weight: Any) -> None:
+def _leave(nodes: Nodes, ledgers: Ledgers) -> None:
     node: Any = np.int64(nodes.decided[nodes.queue[HEAD]])
-    weight[0] -= nodes.cells[node, WEIGHT]
     drop_all(nodes, ledgers, node)
     leave_queue(nodes)
 
 
 @inner
-def _forget_passed(
-    nodes: Nodes, ledgers: Ledgers, sides: Sides, remember: int, notes: Notes, weight: Any
-) -> None:
+def _forget_passed(nodes: Nodes, ledgers: Ledgers, sides: Sides, remember: int, notes: Notes) -> None:
     """Compare and forget what every input has passed; forget the oldest of more than is remembered."""
     if not nodes.queue[LENGTH]:
         return
@@ -325,10 +346,10 @@ def _forget_passed(
     while nodes.queue[LENGTH] and nodes.stamp[nodes.queue[HEAD]] <= passed:
         first: Any = np.int64(nodes.decided[nodes.queue[HEAD]])
         _compare(nodes, ledgers, first, sides, notes)
-        _leave(nodes, ledgers, weight)
+        _leave(nodes, ledgers)
     while nodes.queue[LENGTH] > remember:
         nodes.queue[SKIPPED] += 1
-        _leave(nodes, ledgers, weight)
+        _leave(nodes, ledgers)
 
 
 @inner
@@ -342,21 +363,24 @@ def drain(
     remember: int,
     said: Said,
     notes: Notes,
-    weight: Any,
+    upcoming: Any,
     null_row: int,
 ) -> tuple[int, int]:
     """Let inputs join and lead until none is ahead of the output, or the output may not have room.
 
-    ``null_row`` is the place of a payload that is null, or NOBODY. Returns the stable and DONE or NO_ROOM.
+    ``null_row`` is the place of a payload that is null, or NOBODY. Returns the stable and DONE or NO_ROOM;
+    then what is upcoming tells how many rows are needed, and the same inputs go on with it where it stopped.
     """
     while True:
         join_all(sides, stable)
         first = leader(sides)
         time = next_stable(sides, pace) if first == NOBODY else sides.reached[first]
         if time <= stable:
-            _forget_passed(nodes, ledgers, sides, remember, notes, weight)
+            _forget_passed(nodes, ledgers, sides, remember, notes)
             return stable, DONE
-        if len(said.kind) - said.rows[0] <= weight[0]:
+        if not upcoming[CHANGING]:
+            _look(nodes, ledgers, time, first, stable, sides, evidence, upcoming)
+        if len(said.kind) - said.rows[0] <= upcoming[ROWS]:
             return stable, NO_ROOM
-        _advance(nodes, ledgers, time, first, stable, sides, evidence, said, null_row)
+        _advance(nodes, ledgers, time, stable, sides, evidence, upcoming, said, null_row)
         stable = time
