@@ -49,7 +49,7 @@ def test_the_union_of_replicas_with_holes_is_complete(folder, capsys):
     Path("merged.jsonl").write_text(captured.out)
     assert main(["diff", "merged.jsonl", "union.txt"]) == 0
     table = [line.split() for line in captured.err.splitlines()]
-    assert ["east", "∞", "0", "4", "60%", "0", "1", "1", "0", "0", "lossy"] in table
+    assert ["east", "∞", "0", "4", "60%", "0", "1", "1", "0", "0", "0", "lossy"] in table
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "txt", "parquet", "arrow"])

@@ -1,5 +1,6 @@
 """The compiled merges of R3 and R4 give the very elements that the scans of the oracle give."""
 
+from dataclasses import replace
 from itertools import groupby
 from random import Random
 
@@ -14,6 +15,7 @@ from anabranch import (
     BEGINNING,
     FOREVER,
     Adjust,
+    Attach,
     Batch,
     Case,
     Drop,
@@ -24,6 +26,7 @@ from anabranch import (
     Quarantine,
     Raise,
     Stable,
+    Tagged,
 )
 from anabranch.kernels.merge.broken import Broken
 from anabranch.kernels.merge.merger import BrokenPropertyError
@@ -82,6 +85,32 @@ def test_replicas_that_agree_are_never_said_to_disagree(case, random):
     kernel = kernel_of(scenario)
     for _ in played(kernel, scenario):
         assert not kernel.sides.disagreements.any()
+
+
+@pytest.mark.parametrize("fault", ["none", "detach", "gap"])
+@pytest.mark.parametrize("case", [Case.R3, Case.R4], ids=lambda case: case.name)
+@settings(max_examples=40)
+@given(random=randoms)
+def test_what_the_input_that_leads_never_showed_is_counted_for_those_who_show_it(case, fault, random):
+    drawn = Scenario.drawn(random, case, fault, random.choice(POLICIES))
+    attached = [Tagged(name, Attach()) for name in "abc"]
+    scenario = replace(drawn, recording=attached + drawn.recording)
+    kernel, oracle = kernel_of(scenario), oracle_of(scenario)
+    for _ in zip(played(kernel, scenario), played(oracle, scenario), strict=True):
+        for name, number in kernel.numbers.items():
+            assert kernel.sides.removed[number] == oracle.removals.count(name)
+
+
+@pytest.mark.parametrize("case", [Case.R3, Case.R4], ids=lambda case: case.name)
+@settings(max_examples=60)
+@given(random=randoms)
+def test_of_replicas_that_agree_nothing_is_removed_in_the_end(case, random):
+    fault = random.choice(("none", "detach", "restart", "late join"))
+    scenario = Scenario.drawn(random, case, fault, random.choice(POLICIES))
+    kernel = kernel_of(scenario)
+    for _ in played(kernel, scenario):
+        pass
+    assert not kernel.sides.removed[kernel.sides.attached].any()
 
 
 @pytest.mark.parametrize("make", [R3, R4])

@@ -30,6 +30,7 @@ from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.oracle.evidence import Ledger, chosen, events
 from anabranch.oracle.merge import Merge
 from anabranch.oracle.payload import payload_key
+from anabranch.oracle.removal import Removals
 
 
 @dataclass
@@ -67,6 +68,7 @@ class IndexedMerge(Merge):
         self.nodes: dict[tuple[int, Hashable], Node] = {}
         self.late: Counter[str] = Counter()
         self.names: set[str] = set()
+        self.removals = Removals(keyed=case is Case.R3)
 
     def attach(self, name: str, guarantee: int = BEGINNING, *, complete: bool = True) -> list[Element]:
         """An input joins under a name that none has had."""
@@ -86,14 +88,19 @@ class IndexedMerge(Merge):
 
     def _hear(self, name: str, payload: Payload, start: int, old_end: int | None, end: int) -> None:
         complete = self.sides[name].complete
-        node = self.nodes.get(_key(payload, start))
+        key = _key(payload, start)
+        node = self.nodes.get(key)
         if node is None:
             if start < self.stable:
                 self.late[name] += not complete
+                if complete and (old_end is None or key in self.removals.own):
+                    self.removals.decided(key, None)
+                    self.removals.hear(name, key, old_end, end, complete=complete)
                 return
             if complete and old_end is not None:
                 return
-            node = self.nodes[_key(payload, start)] = Node(payload, start)
+            node = self.nodes[key] = Node(payload, start)
+        self.removals.hear(name, key, old_end, end, complete=complete)
         before = node.shown(name).total()
         if self.case is Case.R3:
             node.ledgers[name] = Ledger()
@@ -170,6 +177,8 @@ class IndexedMerge(Merge):
         due = [(key, node) for key, node in self.nodes.items() if node.start < time]
         for key, node in sorted(due, key=lambda row: (row[1].start, self.order(row[1].payload))):
             self._settle(node, time, leader)
+            if leader is not None and node.start >= self.stable:
+                self.removals.decided(key, leader)
             if time == FOREVER or all(end < time for end in node.given):
                 del self.nodes[key]
         self.stable = time

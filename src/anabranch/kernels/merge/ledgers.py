@@ -19,8 +19,9 @@ from anabranch.model.compiled import compiled, inlined, inner
 from anabranch.model.slots import NOBODY
 from anabranch.model.time import BEGINNING
 
-FIRST, CREATOR, CAME = EXTRA, EXTRA + 1, EXTRA + 2
-"""Cells of a node: its first entry, who showed it first, and pairs of came and gone."""
+FIRST, CREATOR, OWN, CAME = range(EXTRA, EXTRA + 4)
+"""Cells of a node: its first entry, who showed it first, one more than how many the input that decided what
+is there had ever shown (0: none did), and pairs of came and gone."""
 
 END, NEXT, GIVEN, CHANGE, TAKEN, STANDING, VOTES, TOWARDS = range(8)
 """Cells of an entry; CHANGE to VOTES are scratch of a stable. From TOWARDS on, pairs of towards and away."""
@@ -254,6 +255,22 @@ def total_shown(nodes: Nodes, ledgers: Ledgers, node: int, slot: int) -> int:
         total += shown(ledgers, entry, slot)
         entry = ledgers.cells[entry, NEXT]
     return total
+
+
+@inner
+def beyond(shown_now: int, own: int) -> Any:
+    """How many of so many events the input that decided never showed."""
+    return max(shown_now - own + 1, 0) if own else 0
+
+
+@inner
+def count_removed(nodes: Nodes, ledgers: Ledgers, node: int, first: int, sides: Sides) -> None:
+    """Count what inputs show of a node beyond what the one that decides has ever shown."""
+    own = nodes.cells[node, CAME + 2 * (first + 1)]
+    nodes.cells[node, OWN] = own + 1
+    for i in range(len(sides.attached)):
+        if sides.attached[i] and nodes.cells[node, CAME + 2 * (i + 1)] > own:
+            sides.removed[i] += beyond(total_shown(nodes, ledgers, node, i + 1), own + 1)
 
 
 @inner

@@ -597,7 +597,7 @@ class Merger:
     def count_conduct(self, name: str) -> None:
         """Add what the kernel has counted for an input to its tally."""
         number, tally = self.inputs[name].number, self.tallies[name]
-        for what in ("disagreements", "holes", "filled", "late"):
+        for what in ("disagreements", "holes", "filled", "late", "removed"):
             column = getattr(self.sides, what)
             setattr(tally, what, getattr(tally, what) + int(column[number]))
             column[number] = 0

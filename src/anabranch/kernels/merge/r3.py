@@ -65,8 +65,12 @@ from anabranch.model.properties import Fact
 from anabranch.model.slots import NOBODY
 from anabranch.model.time import BEGINNING, FOREVER
 
-GIVEN = EXTRA
-SHOWN = EXTRA + 1
+GIVEN, EVER, SHOWN = EXTRA, EXTRA + 1, EXTRA + 2
+"""Cells of a node: the end in the output, the inputs that have ever shown it as bits, the end each shows."""
+LACKED = -1
+"""EVER of a node that the output lacks for good because the input that led never showed it."""
+LAST_BIT = 62
+"""Of the inputs from this one on it is known together whether they have ever shown a node."""
 
 DONE, NO_ROOM, NOT_KEYED = range(3)
 
@@ -128,9 +132,27 @@ def _wanted(nodes: Nodes, node: int, time: int, first: int, stable: int, sides: 
 
 
 @inlined
+def _bit(i: int) -> Any:
+    """What stands for an input in EVER."""
+    return np.int64(1) << np.int64(min(i, LAST_BIT))
+
+
+@inner
+def _count_removed(nodes: Nodes, node: int, first: int, sides: Sides) -> None:
+    """Count a node for those who show it, if the input that leads never did."""
+    if nodes.cells[node, SHOWN + first] != ABSENT or nodes.cells[node, EVER] & _bit(first):
+        return
+    nodes.cells[node, EVER] = LACKED
+    for i in range(len(sides.attached)):
+        sides.removed[i] += sides.attached[i] and nodes.cells[node, SHOWN + i] != ABSENT
+
+
+@inlined
 def _visit(nodes: Nodes, node: int, time: int, first: int, stable: int, sides: Sides, count: int) -> Any:
     """Settle a node, or note it as one that changes; how many are noted then."""
     given = nodes.cells[node, GIVEN]
+    if nodes.cells[node, STATE] == UNFROZEN:
+        _count_removed(nodes, node, first, sides)
     if _wanted(nodes, node, time, first, stable, sides) != given:
         nodes.cells[node, STATE] = VISITED
         nodes.changing[count] = node
@@ -311,7 +333,7 @@ def merge(
             if said.rows[0] == len(said.kind) or not nodes.unused[0]:
                 return row, NO_ROOM, stable, births, again
             node = create(nodes, slot, tag, low, high, start[row], place + row)
-            cells[node, GIVEN] = ABSENT
+            cells[node, GIVEN], cells[node, EVER] = ABSENT, 0
             for j in range(len(sides.attached)):
                 cells[node, SHOWN + j] = ABSENT
             created[births] = node
@@ -319,6 +341,7 @@ def merge(
             if start[row] < stable:
                 # The output lacks it for good; whether the input means it shows when the input has passed it.
                 decide(nodes, node, stable)
+                cells[node, EVER] = LACKED
             else:
                 push(nodes.due, start[row], node)
         elif kind[row] == INSERT and cells[node, SHOWN + i] != ABSENT:
@@ -332,6 +355,10 @@ def merge(
             return row, NO_ROOM, stable, births, again
         was = cells[node, SHOWN + i]
         cells[node, SHOWN + i] = end[row] if end[row] > start[row] else ABSENT
+        if cells[node, EVER] == LACKED:
+            sides.removed[i] += np.int64(was == ABSENT) - np.int64(cells[node, SHOWN + i] == ABSENT)
+        else:
+            cells[node, EVER] |= _bit(i)
         if reaction.code == FIRST:
             if was == ABSENT and cells[node, GIVEN] == ABSENT and end[row] > start[row] >= stable:
                 say_insert(said, cells[node, PLACE], start[row], end[row])
@@ -407,6 +434,9 @@ class R3:
 
     def forget(self, i: int) -> None:
         """An input has left; what it alone supported stays until another input decides."""
+        ever = self.nodes.cells[:, EVER]
+        if i < LAST_BIT:
+            ever[ever != LACKED] &= ~(1 << i)
         self.nodes.cells[:, SHOWN + i] = ABSENT
         self.nodes.shorter_size[i] = 0
 

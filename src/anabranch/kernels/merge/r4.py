@@ -25,8 +25,10 @@ from anabranch.kernels.merge.ledgers import (
     CREATOR,
     FIRST,
     GIVEN,
+    OWN,
     TOWARDS,
     Ledgers,
+    beyond,
     clear,
     entry_for,
     entry_with,
@@ -201,17 +203,22 @@ def merge(
             node = create(nodes, slot, tag, low, high, start[row], place + row)
             nodes.cells[node, FIRST] = NOBODY
             nodes.cells[node, CREATOR] = i
-            for column in range(CAME, nodes.cells.shape[1]):
+            for column in range(OWN, nodes.cells.shape[1]):
                 nodes.cells[node, column] = 0
             created[births] = node
             births += 1
             if start[row] < stable:
                 # The output lacks it for good; whether the input means it shows when the input has passed it.
                 decide(nodes, node, stable)
+                nodes.cells[node, OWN] = 1
             else:
                 push(nodes.due, start[row], node)
-        before = total_shown(nodes, ledgers, node, i + 1) if reaction.code == AT_ONCE else 0
+        own = nodes.cells[node, OWN]
+        before = total_shown(nodes, ledgers, node, i + 1) if own or reaction.code == AT_ONCE else 0
         hear(nodes, ledgers, node, i + 1, old_end[row], end[row], adjusts, sides.complete[i])
+        if own:
+            after = total_shown(nodes, ledgers, node, i + 1)
+            sides.removed[i] += beyond(after, own) - beyond(before, own)
         _react(
             nodes,
             ledgers,

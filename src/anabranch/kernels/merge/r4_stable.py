@@ -23,6 +23,7 @@ from anabranch.kernels.merge.ledgers import (
     GIVEN,
     NEXT,
     Ledgers,
+    count_removed,
     drop_all,
     prune,
     shown,
@@ -174,6 +175,8 @@ def _visit(
         want_what_stands(nodes, ledgers, node, stable, time, sides)
     else:
         want_what_is_shown(nodes, ledgers, node, stable, time, first, sides)
+        if nodes.cells[node, START] >= stable:
+            count_removed(nodes, ledgers, node, first, sides)
     rows = _rows_of_change(nodes, ledgers, node, stable, time)
     if rows:
         nodes.cells[node, STATE] = VISITED

@@ -9,7 +9,7 @@ from anabranch.kernels.merge.choice import choose
 from anabranch.kernels.merge.nodes import LENGTH, SKIPPED
 from anabranch.kernels.merge.ordered import Ordered
 from anabranch.kernels.merge.status import InputStatus, Status, lag_of
-from anabranch.model.output_policy import OutputPolicy
+from anabranch.model.output_policy import OutputPolicy, Pace
 from anabranch.model.properties import Properties
 from anabranch.model.time import BEGINNING, tick_text
 
@@ -74,6 +74,7 @@ def _inputs(merger: Merger) -> Mapping[str, InputStatus]:
     }
     furthest = max(said.values(), default=BEGINNING)
     total = max(int(merger.counts.sum()), 1)
+    holding = _holding(merger)
     found = {}
     for name, tally in merger.tallies.items():
         one = merger.inputs.get(name)
@@ -94,8 +95,21 @@ def _inputs(merger: Merger) -> Mapping[str, InputStatus]:
             filled=tally.filled,
             late=tally.late,
             refused=tally.refused,
+            removed=tally.removed,
+            holds=name in holding,
         )
     return found
+
+
+def _holding(merger: Merger) -> set[str]:
+    """The inputs that others would be further without: the slowest that are lossy, while these decide."""
+    joined = {name: one for name, one in merger.inputs.items() if merger.sides.joined[one.number]}
+    if merger.pace is not Pace.SLOWEST or any(merger.sides.complete[one.number] for one in joined.values()):
+        return set()
+    said = {name: one.said for name, one in joined.items()}
+    slowest = min(said.values(), default=BEGINNING)
+    furthest = max((one.said for one in merger.inputs.values()), default=BEGINNING)
+    return {name for name, time in said.items() if time == slowest < furthest}
 
 
 def _stuck(merger: Merger) -> str | None:

@@ -32,6 +32,8 @@ class Sides(NamedTuple):
     holes: NDArray[np.int64]
     filled: NDArray[np.int64]
     """Holes of others in which it was the first to show the event."""
+    removed: NDArray[np.int64]
+    """Events that it shows and the output lacks, because the complete input that led never showed them."""
     keyed: NDArray[np.bool_]
     """It promised that payload and start are a key of what it shows."""
 
@@ -40,7 +42,7 @@ class Sides(NamedTuple):
         """Nobody, with room for this many."""
         attached, joined, complete, idle, keyed = np.zeros((5, capacity), np.bool_)
         guarantee, reached = np.full((2, capacity), BEGINNING)
-        attached_as, late, disagreements, holes, filled = np.zeros((5, capacity), np.int64)
+        attached_as, late, disagreements, holes, filled, removed = np.zeros((6, capacity), np.int64)
         return cls(
             attached,
             joined,
@@ -53,6 +55,7 @@ class Sides(NamedTuple):
             disagreements,
             holes,
             filled,
+            removed,
             keyed,
         )
 

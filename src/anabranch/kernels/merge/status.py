@@ -59,6 +59,10 @@ class InputStatus:
     late: int
     refused: int
     """Elements left out because they were invalid or broke a property."""
+    removed: int
+    """Events that it shows and the output lacks, because the complete input that led never showed them."""
+    holds: bool
+    """What is final waits for it: it is lossy, and others are further."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,7 @@ class Status:
                 "filled",
                 "late",
                 "refused",
+                "removed",
                 "",
             )
         ]
@@ -122,11 +127,10 @@ class Status:
         table = "\n".join(
             "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows
         )
-        tail = [str(one) for one in self.disagreements[:5]] + list(self.moves) + [self.stuck or ""]
+        removed = removals({name: one.removed for name, one in self.inputs.items()})
+        tail = [f"{words}; inputs that may lose rows are attached with complete=False" for words in removed]
+        tail += [str(one) for one in self.disagreements[:5]] + list(self.moves) + [self.stuck or ""]
         return "\n".join([head, table, *(line for line in tail if line)])
-
-
-_HEADS = ("input", "stable", "lag", "elements", "led", "disagrees", "holes", "filled", "late", "refused")
 
 
 def _row(one: InputStatus) -> tuple[str, ...]:
@@ -137,6 +141,8 @@ def _row(one: InputStatus) -> tuple[str, ...]:
         words.append("idle")
     elif not one.joined:
         words.append("not joined")
+    elif one.holds:
+        words.append("holds what is final")
     return (
         tick_text(one.frontier),
         "" if one.lag is None else str(one.lag),
@@ -147,8 +153,25 @@ def _row(one: InputStatus) -> tuple[str, ...]:
         str(one.filled),
         str(one.late),
         str(one.refused),
+        str(one.removed),
         ", ".join(words),
     )
+
+
+def removals(removed: Mapping[str, int]) -> list[str]:
+    """Which events of which inputs the output lacks because another did, in words.
+
+    >>> removals({"north": 662, "south": 0})
+    ['662 events of north that south does not have were removed']
+    """
+    others = {name: [other for other in removed if other != name] for name in removed}
+    return [
+        f"{count:,} {'events' if count > 1 else 'event'} of {name} that "
+        f"{others[name][0] if len(others[name]) == 1 else 'the one that led'} does not have "
+        f"{'were' if count > 1 else 'was'} removed"
+        for name, count in removed.items()
+        if count > 0
+    ]
 
 
 def lag_of(frontier: int, furthest: int) -> int | None:

@@ -17,6 +17,7 @@ class Tally:
     holes: int = 0
     filled: int = 0
     late: int = 0
+    removed: int = 0
     said: int = BEGINNING
     """The greatest stable it had said when it last left."""
 
