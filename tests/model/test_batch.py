@@ -174,3 +174,26 @@ def test_columns_of_one_batch_have_one_length():
     whole = Batch.of([Stable(1), Stable(2)])
     with pytest.raises(AssertionError, match=r"one length, not \[1, 2\]"):
         Batch(whole.kind, whole.start[:1], whole.end, whole.old_end, whole.payload)
+
+
+def test_iterating_over_a_batch_gives_its_elements():
+    elements = [Insert({"v": 1}, 2, 5), Stable(3)]
+    assert list(Batch.of(elements)) == elements
+
+
+def test_iterating_over_a_recording_gives_its_elements_with_their_inputs():
+    said = [Tagged("east", Attach(3)), Tagged("west", Insert({"v": 1}, 2, 5))]
+    assert list(Batch.of(said)) == said
+
+
+def test_one_element_is_asked_for_by_name():
+    with pytest.raises(TypeError, match="a slice of it, not 0") as caught:
+        Batch.of([Stable(3)])[0]
+    assert "Batch.element(row)" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("payload", [{"v": "ab\ud800"}, {"v": ["x", "\udfff"]}, {"v\ud800": 1}], ids=ascii)
+def test_half_a_character_is_refused_by_name(payload):
+    with pytest.raises(SchemaError, match=r"text is UTF-8.*half of a character") as caught:
+        Batch.of([Insert(payload, 1, 2)])
+    assert "surrogatepass" in caught.value.__notes__[0]

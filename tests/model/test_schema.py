@@ -2,11 +2,17 @@
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from anabranch import Attach, Batch, Event, Insert, Relation, Tagged
+from anabranch.kernels.cleanse import Cleanse
+from anabranch.model.identity import UnsupportedTypeError, identities
+from anabranch.model.payloads import PayloadStore
+from anabranch.model.rows import stacked
 from anabranch.model.schema import SchemaError, conformed, sorts_agree, unified
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -77,6 +83,93 @@ def without_nulls(value):
     if isinstance(value, dict):
         return {name: without_nulls(inner) for name, inner in value.items() if inner is not None}
     return value
+
+
+UTC_US = pa.timestamp("us", "UTC")
+BERLIN = pa.timestamp("us", "Europe/Berlin")
+
+
+def rows(values, kind, name="v"):
+    return pa.RecordBatch.from_arrays([pa.array(values, kind)], names=[name])
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "value"),
+    [
+        (UTC_US, BERLIN, NOW),
+        (pa.timestamp("s", "UTC"), BERLIN, NOW),
+        (UTC_US, pa.timestamp("ns", "Asia/Tokyo"), NOW),
+        (pa.list_(UTC_US), pa.list_(BERLIN), [NOW]),
+        (pa.list_(UTC_US), pa.large_list(BERLIN), [NOW]),
+        (pa.struct([("a", UTC_US)]), pa.struct([("b", pa.int8()), ("a", BERLIN)]), {"a": NOW}),
+        (pa.map_(pa.string(), UTC_US), pa.map_(pa.string(), BERLIN), [("a", NOW)]),
+    ],
+    ids=str,
+)
+def test_instants_of_several_zones_are_one_sort_and_keep_the_zone_that_came_first(first, then, value):
+    both = [rows([value], first), rows([value], then)]
+    merged = stacked(both)
+    assert not any(zone in str(merged.schema) for zone in ("Berlin", "Tokyo"))
+    assert identities(merged).tolist() == [*identities(both[0]).tolist(), *identities(both[1]).tolist()]
+    assert identities(merged)[0].tolist() == identities(merged)[1].tolist()
+
+
+def test_datetimes_of_two_zones_are_one_event():
+    relation = Relation()
+    for zone in (UTC, ZoneInfo("Europe/Berlin")):
+        relation.apply(Insert({"at": NOW.astimezone(zone)}, 0, 1))
+    assert relation.current().count.tolist() == [2]
+
+
+@pytest.mark.parametrize("nothing", [[], [None]], ids=["no rows", "only nulls"])
+@pytest.mark.parametrize(
+    ("empty", "then", "value"),
+    [
+        (pa.string(), pa.int64(), 1),
+        (pa.int64(), pa.string(), "x"),
+        (pa.struct([("a", pa.int8())]), pa.list_(pa.int8()), [1]),
+        (pa.timestamp("ns", "UTC"), pa.timestamp("s", "UTC"), datetime(9000, 1, 1, tzinfo=UTC)),
+    ],
+    ids=str,
+)
+def test_a_column_without_values_leaves_its_type_open(nothing, empty, then, value):
+    store = PayloadStore()
+    store.add(store.admit(rows(nothing, empty)))
+    store.add(store.admit(rows([value], then)))
+    assert store.schema.field("v").type == then
+    store.add(store.admit(rows(nothing, empty)))
+    assert store.schema.field("v").type == then
+    kept = store.at(np.arange(store.rows)).column("v").to_pylist()
+    assert kept == [*nothing, value, *nothing]
+    assert stacked([rows(nothing, empty), rows([value], then)]).schema.field("v").type == then
+
+
+def test_values_that_are_gone_have_decided_all_the_same():
+    store = PayloadStore()
+    store.add(store.admit(rows(["x"], pa.string())))
+    store.keep_only(np.empty(0, np.int64))
+    with pytest.raises(SchemaError, match="'v' was string and is now int64"):
+        store.admit(rows([1], pa.int64()))
+
+
+def test_a_type_without_a_canonical_form_leaves_no_column_behind():
+    spans = rows([None], pa.month_day_nano_interval(), "w")
+    batch = Batch.of([Insert({}, 0, 1)]).with_payload(spans)
+    relation, cleanse = Relation(), Cleanse(ordered=False)
+    for refusing in (relation.apply, cleanse.push):
+        with pytest.raises(UnsupportedTypeError):
+            refusing(batch)
+    assert relation.payloads.schema.names == cleanse.payloads.schema.names == []
+
+
+@pytest.mark.parametrize("wrap", [lambda t: t, pa.list_, lambda t: pa.struct([("in", t)])], ids=str)
+def test_a_struct_with_two_fields_of_one_name_is_refused(wrap):
+    twice = pa.struct([pa.field("x", pa.int64()), pa.field("x", pa.string())])
+    data = pa.record_batch(
+        {"kind": ["stable"], "start": [3], "end": pa.nulls(1, pa.int64()), "v": pa.nulls(1, wrap(twice))}
+    )
+    with pytest.raises(SchemaError, match=r"one field of each name, payload column 'v'.* two called 'x'"):
+        Batch.from_arrow(data)
 
 
 def test_dictionaries_and_plain_columns_mix():

@@ -40,6 +40,26 @@ def test_a_naive_datetime_is_refused_with_the_way_out():
     assert "timezone.utc" in caught.value.__notes__[0]
 
 
+@given(moments)
+def test_the_ticks_of_iso_text_are_those_of_its_moment(moment):
+    assert ticks(moment.isoformat()) == ticks(moment)
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "rule"),
+    [
+        ("2026-03-01T10:00:00", ValueError, "needs a time zone .* '2026-03-01T10:00:00' has none"),
+        ("yesterday", ValueError, "is ISO 8601, 'yesterday' is not"),
+        (1772359200, TypeError, "a datetime or ISO 8601 text, not 1772359200"),
+        (None, TypeError, "a datetime or ISO 8601 text, not None"),
+    ],
+)
+def test_what_is_no_point_in_time_is_refused_with_the_way_out(given, kind, rule):
+    with pytest.raises(kind, match=rule) as caught:
+        ticks(given)
+    assert "2026" in caught.value.__notes__[-1]
+
+
 @given(st.integers(BEGINNING, FOREVER))
 def test_every_int64_is_a_tick(tick):
     assert checked_tick(tick, "a start") == tick

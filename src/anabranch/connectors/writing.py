@@ -25,7 +25,7 @@ from anabranch.model.batch import Batch
 from anabranch.model.dialects import DIALECTS
 from anabranch.model.elements import Element, Tagged
 from anabranch.model.json_lines import json_payload
-from anabranch.model.schema import SchemaError, unified
+from anabranch.model.schema import Columns, SchemaError
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +91,11 @@ class Target:
             parts: list[IO[bytes]] = []
             writer: Any = None
             waiting: pa.Schema | None = None
-            payload = pa.schema([])
+            payload = Columns.none()
             for batch in batches:
                 if not len(batch):
                     continue
-                payload = unified(payload, batch.payload.schema)
+                payload = payload.with_rows(batch.payload)
                 rows = _plain(record_batch(batch, nested=True))
                 if waiting is None or rows.schema != waiting:
                     if writer is not None:
@@ -106,7 +106,7 @@ class Target:
                 writer.write_batch(rows)
             if writer is not None:
                 writer.close()
-            self._join(parts, payload, final)
+            self._join(parts, payload.schema, final)
 
     def _join(self, parts: list[IO[bytes]], payload: pa.Schema, final: IO[bytes]) -> None:
         readers = []

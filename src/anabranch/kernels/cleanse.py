@@ -127,6 +127,7 @@ class Cleanse:
 
     def push(self, batch: Batch) -> Batch:
         """What comes out when the input says elements; one that is not valid changes nothing."""
+        identities = batch.identities
         payload = self.payloads.admit(batch.payload)
         self.held = self.held.with_room(len(batch), ordered=self.ordered)
         # Every insert goes out at most once, and so does a stable for each that comes in.
@@ -134,7 +135,7 @@ class Cleanse:
         created = np.empty(len(batch), np.int32)
         self.frontier, self.stable, rows, births = cleanse(
             self.held,
-            (batch.kind, batch.start, batch.end, batch.old_end, batch.identities),
+            (batch.kind, batch.start, batch.end, batch.old_end, identities),
             self.payloads.next_place,
             self.ordered,
             self.frontier,

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from anabranch.model.batch import KINDS, Batch, Kind
 from anabranch.model.rows import rows_without_columns
-from anabranch.model.schema import SchemaError, conformed
+from anabranch.model.schema import SchemaError, check_field_names, conformed
 from anabranch.model.time import BEGINNING, FOREVER
 
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
@@ -255,6 +255,8 @@ def _payload_columns(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 def _without_views(columns: list[Any], fields: list[Any]) -> pa.RecordBatch:
     """The columns with views of text and bytes made plain: Arrow 26 does not take rows of views."""
+    for field in fields:
+        check_field_names(field.type, f"payload column {field.name!r}")
     kinds = [_plain(field.type) for field in fields]
     plain = [c if kind == c.type else c.cast(kind) for c, kind in zip(columns, kinds, strict=True)]
     schema = pa.schema([field.with_type(kind) for field, kind in zip(fields, kinds, strict=True)])

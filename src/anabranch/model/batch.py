@@ -59,13 +59,21 @@ class Batch:
     def __len__(self) -> int:
         return len(self.kind)
 
+    def __iter__(self) -> Iterator[Element | Control | Tagged]:
+        """The elements as objects, with their inputs where the batch has several."""
+        return self.objects() if self.input is None else self.tagged()
+
     @cached_property
     def identities(self) -> Words:
         """The identity of each row's payload."""
         return identities(self.payload)
 
-    def __getitem__(self, rows: slice) -> "Batch":
-        """Some of the elements, sharing the columns."""
+    def __getitem__(self, rows: Any) -> "Batch":
+        """Some of the elements, sharing the columns; `element` gives one."""
+        if not isinstance(rows, slice):
+            error = TypeError(f"a part of a batch is a slice of it, not {rows!r}")
+            error.add_note("Batch.element(row) is one element, list(batch) is all of them.")
+            raise error
         begin, stop, step = rows.indices(len(self))
         if step != 1:
             return self.take(np.arange(begin, stop, step))

@@ -113,6 +113,7 @@ def _parse_payload(text: str) -> Payload:
     try:
         value = json.loads(text, object_pairs_hook=with_unique_keys)
         check_depth(value, text)
+        _check_characters(value, text)
     except RecursionError:
         raise NotationError(f"a payload is nested at most {LEVELS} levels deep, this is deeper") from None
     except MalformedError as reason:
@@ -120,6 +121,16 @@ def _parse_payload(text: str) -> Payload:
     except ValueError:
         raise NotationError(f"a payload is a name, a JSON value or a JSON object, {text!r} is none") from None
     return value if isinstance(value, dict) else {"value": value}
+
+
+def _check_characters(value: Any, text: str) -> None:
+    """Raise where an escape is half of a character, which JSON can spell and UTF-8 cannot."""
+    if "\\u" in text:
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as reason:
+            half = ascii(reason.object[reason.start : reason.end])
+            raise MalformedError(f"text is UTF-8, and {half} is half of a character") from None
 
 
 def text(elements: Iterable[Element | Tagged]) -> str:

@@ -5,7 +5,7 @@ than half of them are still referred to, so memory is at most about twice what i
 copied a bounded number of times on average.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.model.rows import rows_in_runs, rows_without_columns, stacked, take_rows
-from anabranch.model.schema import conformed, unified
+from anabranch.model.schema import Columns, conformed
 
 SLACK = 65_536
 """Rows that may be held without being referred to, however few are alive."""
@@ -25,11 +25,16 @@ _MUCH = 8
 
 @dataclass(slots=True)
 class PayloadStore:
-    """State: the schema, chunks of rows, and the place of each chunk's first row."""
+    """State: the columns, chunks of rows, and the place of each chunk's first row."""
 
-    schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    columns: Columns = field(default_factory=Columns.none)
     chunks: list[pa.RecordBatch] = field(default_factory=list)
     bounds: list[int] = field(default_factory=lambda: [0])
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns and types that all rows have."""
+        return self.columns.schema
 
     @property
     def next_place(self) -> int:
@@ -48,14 +53,18 @@ class PayloadStore:
 
     def admit(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Rows in the types of the store, which widens for them; a SchemaError where it cannot."""
-        if rows.schema == self.schema:
-            return rows
-        schema = unified(self.schema, rows.schema)
-        admitted = conformed(rows, schema)
-        if schema != self.schema:
-            self.chunks = [conformed(chunk, schema) for chunk in self.chunks]
-            self.schema = schema
+        columns = self.columns.with_rows(rows)
+        admitted = conformed(rows, columns.schema)
+        widened = self.widened(columns)
+        self.columns, self.chunks = widened.columns, widened.chunks
         return admitted
+
+    def widened(self, columns: Columns) -> "PayloadStore":
+        """The same rows at the same places in wider columns; a SchemaError where one cannot be."""
+        if columns.schema == self.schema:
+            return replace(self, columns=columns)
+        chunks = [conformed(chunk, columns.schema) for chunk in self.chunks]
+        return replace(self, columns=columns, chunks=chunks)
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Keep rows that have been admitted, at the next places."""

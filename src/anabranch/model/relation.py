@@ -67,6 +67,7 @@ class Relation:
             error = ValueError("a relation is of one stream, this batch records inputs that come and go")
             error.add_note("Apply it to a Recording, or each part of Batch.split() to a relation of its own.")
             raise error
+        identities = batch.identities
         payload = self.payloads.admit(batch.payload)
         before = self.frontier
         broken = np.full(len(batch), VALID, np.int8)
@@ -74,7 +75,7 @@ class Relation:
         self.table = self.table.with_room(int(np.count_nonzero(batch.kind <= Kind.ADJUST)))
         looked_at, births, self.frontier = apply_elements(
             self.table,
-            (batch.kind, batch.start, batch.end, batch.old_end, batch.identities),
+            (batch.kind, batch.start, batch.end, batch.old_end, identities),
             self.payloads.next_place,
             self.position + 1,
             before,

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.model.elements import Payload
-from anabranch.model.schema import SchemaError, conformed, unified
+from anabranch.model.schema import SchemaError, columns_of, conformed
 
 
 def take_rows(rows: pa.RecordBatch, places: NDArray[Any]) -> pa.RecordBatch:
@@ -40,7 +39,7 @@ def rows_without_columns(count: int) -> pa.RecordBatch:
 
 def stacked(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """Rows of several record batches as one, with the columns of all."""
-    schema = reduce(unified, (part.schema for part in parts))
+    schema = columns_of(parts).schema
     if not schema.names:
         return rows_without_columns(sum(part.num_rows for part in parts))
     table = pa.Table.from_batches([conformed(part, schema) for part in parts])
@@ -60,11 +59,25 @@ def rows_of(payloads: Sequence[Payload], schema: pa.Schema | None = None) -> pa.
             kind = None if schema is None else schema.field(name).type
             _check_one_sort(values)
             columns.append(pa.array(values, kind))
+        except UnicodeEncodeError as reason:
+            raise _half_a_character(name, reason) from None
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as reason:
             error = SchemaError(f"no one Arrow type holds all of payload column {name!r}: {reason}")
             error.add_note("One column has one type in every element; give the odd ones another column.")
             raise error from None
-    return pa.RecordBatch.from_arrays(columns, names=names)
+    try:
+        return pa.RecordBatch.from_arrays(columns, names=names)
+    except UnicodeEncodeError as reason:
+        raise _half_a_character(reason.object, reason) from None
+
+
+def _half_a_character(name: str, reason: UnicodeEncodeError) -> SchemaError:
+    """Python's texts may hold halves of pairs of UTF-16; UTF-8 has no bytes for them."""
+    shown = ascii(reason.object[reason.start : reason.end])
+    error = SchemaError(f"text is UTF-8, and in payload column {name!a} {shown} is half of a character")
+    error.add_note("Mend the text where it is read: text.encode('utf-16', 'surrogatepass').decode('utf-16');")
+    error.add_note("where the other half is lost, text.encode('utf-8', 'replace').decode().")
+    return error
 
 
 def _check_one_sort(values: list[Any]) -> None:

@@ -2,9 +2,13 @@
 
 A column has one sort of values in all of a stream: numbers, or text, or instants; so have the items of lists,
 the fields of structs, and the keys and items of maps. Within a sort the width may change from batch to batch,
-and structs may gain fields; what is held is widened, exactly or not at all. Identities do not depend on it.
+and structs may gain fields; what is held is widened, exactly or not at all. Instants may come in several time
+zones: they are kept in the one that came first. Identities do not depend on any of this. A column decides its
+type by its values: one that holds only nulls, or no rows, leaves it open.
 """
 
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -14,10 +18,64 @@ class SchemaError(TypeError):
     """Data is not in the shape of a batch, or not in that of the batches before it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The payload columns of the rows seen so far, and which of them have had a value."""
+
+    schema: pa.Schema
+    decided: frozenset[str] = frozenset()
+
+    @classmethod
+    def none(cls) -> "Columns":
+        """No column has been seen."""
+        return cls(pa.schema([]))
+
+    def with_rows(self, rows: pa.RecordBatch) -> "Columns":
+        """These columns and those of rows, in types that hold the values of both."""
+        valued = frozenset(_valued(rows, set(rows.schema.names) - self.decided)) | self.decided
+        if rows.schema == self.schema:
+            return self if valued == self.decided else Columns(self.schema, valued)
+        fresh = _valued(rows, rows.schema.names)
+        own = pa.schema([_left_open(field, rows.schema, self.decided, fresh) for field in self.schema])
+        theirs = pa.schema([_left_open(field, own, fresh, self.decided) for field in rows.schema])
+        return Columns(unified(own, theirs), valued)
+
+
+def columns_of(parts: Sequence[pa.RecordBatch]) -> Columns:
+    """The columns of rows that come one part after the other, at least one; as they are where all agree."""
+    first, *others = parts
+    known = Columns(first.schema, frozenset(_valued(first, first.schema.names)))
+    for part in others:
+        known = known.with_rows(part)
+    return known
+
+
+def _valued(rows: pa.RecordBatch, names: Iterable[str]) -> set[str]:
+    """Those of some columns that have a value."""
+    return {name for name in names if rows.column(name).null_count < rows.num_rows}
+
+
+def _left_open(field: pa.Field, other: pa.Schema, decided: Set[str], theirs: Set[str]) -> pa.Field:
+    """A column as it is, or in the type that others give it if only they have values of it."""
+    if field.name in decided or field.name not in other.names:
+        return field
+    said = other.field(field.name).type
+    if field.name in theirs or not sorts_agree(field.type, said):
+        return field.with_type(said)
+    return field
+
+
 def unified(one: pa.Schema, other: pa.Schema) -> pa.Schema:
     """The columns of both, in types that hold the values of both."""
     if one == other:
         return one
+    zoned = [
+        field.with_type(_in_zones_of(one.field(field.name).type, field.type))
+        if field.name in one.names
+        else field
+        for field in other
+    ]
+    other = pa.schema(zoned)
     for field in other:
         if field.name in one.names and not sorts_agree(one.field(field.name).type, field.type):
             raise _conflict(field.name, one.field(field.name).type, field.type)
@@ -37,6 +95,9 @@ def conformed(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
             columns.append(pa.nulls(rows.num_rows, field.type))
             continue
         column = rows.column(field.name)
+        if column.null_count == rows.num_rows and column.type != field.type:
+            columns.append(pa.nulls(rows.num_rows, field.type))
+            continue
         if pa.types.is_dictionary(column.type) and column.type != field.type:
             column = column.dictionary_decode()
         try:
@@ -48,6 +109,22 @@ def conformed(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
             error.add_note("Give the column one type before it enters the stream.")
             raise error from None
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def check_field_names(kind: pa.DataType, what: str) -> None:
+    """Raise where a struct, however deep in a type, has two fields of one name."""
+    if pa.types.is_dictionary(kind):
+        check_field_names(kind.value_type, what)
+        return
+    fields = [kind.field(n) for n in range(kind.num_fields)]
+    names = [field.name for field in fields]
+    if pa.types.is_struct(kind) and len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        error = SchemaError(f"a struct has one field of each name, {what} has two called {twice!r}")
+        error.add_note("A name stands for one value; rename the others.")
+        raise error
+    for field in fields:
+        check_field_names(field.type, f"{what}.{field.name}" if pa.types.is_struct(kind) else what)
 
 
 def sorts_agree(one: pa.DataType, other: pa.DataType) -> bool:
@@ -135,6 +212,32 @@ def _decoded_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_large_list(kind):
         return pa.large_list(kind.value_field.with_type(_decoded_type(kind.value_type)))
     return kind
+
+
+def _in_zones_of(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """A type with its instants in the time zones of another."""
+    types = pa.types
+    one = _values(one)
+    if types.is_dictionary(other):
+        return other if types.is_nested(other.value_type) else _zoned_dictionary(one, other)
+    if types.is_timestamp(one) and types.is_timestamp(other):
+        return pa.timestamp(other.unit, one.tz) if one.tz and other.tz else other
+    if types.is_struct(one) and types.is_struct(other):
+        fields = {field.name: field.type for field in one}
+        return pa.struct([f.with_type(_in_zones_of(fields.get(f.name, f.type), f.type)) for f in other])
+    if types.is_map(one) and types.is_map(other):
+        key, item = _in_zones_of(one.key_type, other.key_type), _in_zones_of(one.item_type, other.item_type)
+        return pa.map_(key, item)
+    if _is_list(one) and _is_list(other):
+        items = other.value_field.with_type(_in_zones_of(one.value_type, other.value_type))
+        if types.is_fixed_size_list(other):
+            return pa.list_(items, other.list_size)
+        return pa.large_list(items) if types.is_large_list(other) else pa.list_(items)
+    return other
+
+
+def _zoned_dictionary(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    return pa.dictionary(other.index_type, _in_zones_of(one, other.value_type), other.ordered)
 
 
 def _conflict(name: str, before: pa.DataType, now: pa.DataType) -> SchemaError:

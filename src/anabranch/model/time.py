@@ -24,18 +24,33 @@ class Clock(Enum):
     DAYS = "days since 1970-01-01"
 
 
-def ticks(moment: datetime) -> int:
-    """Microseconds from 1970-01-01 UTC to a moment.
+def ticks(moment: datetime | str) -> int:
+    """Microseconds from 1970-01-01 UTC to a moment, a datetime or ISO 8601 text with its time zone.
 
     >>> from datetime import UTC, datetime
-    >>> ticks(datetime(2026, 1, 1, tzinfo=UTC))
-    1767225600000000
+    >>> ticks(datetime(2026, 1, 1, tzinfo=UTC)), ticks("2026-01-01T01:00:00+01:00")
+    (1767225600000000, 1767225600000000)
     """
-    if moment.tzinfo is None:
+    found: object = _moment_of(moment) if isinstance(moment, str) else moment
+    if not isinstance(found, datetime):
+        wrong = TypeError(f"a moment is a datetime or ISO 8601 text, not {moment!r}")
+        wrong.add_note("Pass an aware datetime, for example datetime(2026, 1, 1, tzinfo=timezone.utc).")
+        raise wrong
+    if found.tzinfo is None:
         error = ValueError(f"a moment needs a time zone to be a point in time, {moment!r} has none")
-        error.add_note("Pass an aware datetime, for example datetime(2026, 1, 1, tzinfo=timezone.utc).")
+        error.add_note("Pass an aware datetime, for example datetime(2026, 1, 1, tzinfo=timezone.utc),")
+        error.add_note("or text that ends in Z or an offset, for example '2026-01-01T00:00:00Z'.")
         raise error
-    return (moment - _EPOCH) // _MICROSECOND
+    return (found - _EPOCH) // _MICROSECOND
+
+
+def _moment_of(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        error = ValueError(f"the text of a moment is ISO 8601, {text!r} is not")
+        error.add_note("Write it as '2026-01-01T00:00:00Z'.")
+        raise error from None
 
 
 def timestamp(tick: int) -> datetime | None:

@@ -306,7 +306,7 @@ class Shard:
             reached = min(channels.values())
             if reached > one.said:
                 self._passes(replica, reached)
-                self._says_out(self.merger.push(replica, Batch.stable(reached, self.merger.schema)))
+                self._says_out(self.merger.push(replica, Batch.stable(reached, self.merger.columns.schema)))
         self._agree()
 
     def _agree(self) -> None:

@@ -20,6 +20,7 @@ from anabranch.kernels.merge.trail import Trail
 from anabranch.model.output_policy import POLICIES, Pace, Quorum
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.rows import rows_of
+from anabranch.model.schema import Columns
 
 if TYPE_CHECKING:
     from anabranch.kernels.merge.merger import Merger
@@ -47,11 +48,12 @@ def dumped(merger: Merger) -> bytes:
         "choice": merger.choice and [merger.choice.case.name, merger.choice.reason],
         "moves": merger.moves,
         "counts": merger.counts.tolist(),
+        "decided": sorted(merger.columns.decided),
         "disagreements": [[d.input, d.start, d.shown, d.given, d.since] for d in merger.disagreements],
     }
     batches = [
         rows_of([d.payload for d in merger.disagreements]),
-        pa.RecordBatch.from_pylist([], merger.schema),
+        pa.RecordBatch.from_pylist([], merger.columns.schema),
     ]
     for name, part in (("kernel", merger.kernel), ("cleanse", merger.cleanse), ("trail", merger.trail)):
         values[name], more = (None, []) if part is None else part.dump()
@@ -70,7 +72,7 @@ def restore(merger: Merger, data: bytes) -> None:
     merger.pace = Pace(values["pace"])
     merger.identity = values["identity"] and tuple(values["identity"])
     merger.remember = values["remember"]
-    merger.schema = schema.schema
+    merger.columns = Columns(schema.schema, frozenset(values["decided"]))
     merger.attaches = values["attaches"]
     merger.sides = Sides.restored(values["sides"])
     merger.declared = {name: _side_of(side) for name, side in values["declared"].items()}

@@ -27,6 +27,7 @@ from anabranch.kernels.merge.sides import Sides
 from anabranch.kernels.merge.status import Disagreement, Status
 from anabranch.kernels.merge.tally import Input, Tally
 from anabranch.kernels.merge.trail import Trail
+from anabranch.kernels.merge.widening import widened
 from anabranch.model.application import BROKEN, VALID, check_times
 from anabranch.model.batch import Batch, Kind, concat
 from anabranch.model.elements import Adjust, Attach, Detach, Element, Insert, Stable
@@ -34,7 +35,7 @@ from anabranch.model.identity import Words
 from anabranch.model.output_policy import FinalOnly, FirstThenFinal, OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.relation import as_batch
-from anabranch.model.schema import conformed, unified
+from anabranch.model.schema import Columns, conformed
 from anabranch.model.time import BEGINNING, FOREVER, checked_tick, tick_text
 from anabranch.model.validity import Drop, InvalidElementError, Policy, Quarantine, Raise, Rule, Violation
 
@@ -109,7 +110,7 @@ class Merger:
         self.remember = _checked("remember", remember, int)
         if remember < 0:
             raise ValueError(f"a merge remembers 0 events or more, not {remember}")
-        self.schema: pa.Schema = pa.schema([])
+        self.columns = Columns.none()
         self.sides = Sides.of_capacity(4)
         self.inputs: dict[str, Input] = {}
         self.declared: dict[str, Side] = {}
@@ -360,12 +361,13 @@ class Merger:
             )
             error.add_note("Give it to Merger.play().")
             raise error
-        schema = unified(self.schema, batch.payload.schema)
         self._check_identity(batch[:0])
+        columns = self.columns.with_rows(batch.payload)
+        if batch.payload.schema != columns.schema:
+            batch = batch.with_payload(conformed(batch.payload, columns.schema))
+        widen = widened(self, columns)
         batch = self._valid(name, one, batch)
-        if batch.payload.schema != schema:
-            batch = batch.with_payload(conformed(batch.payload, schema))
-        self.schema = schema
+        widen()
         self.tallies[name].elements += len(batch)
         self._running()
         output = self._out(name, self._fed([(one.number, self._lagging(batch).told_apart_by(self.identity))]))
@@ -389,7 +391,11 @@ class Merger:
     def _check_identity(self, nothing: Batch) -> None:
         """Refuse payloads that cannot be told apart before anything of their batch is used."""
         nothing = nothing.told_apart_by(self.identity)
-        if not isinstance(self._running(), Ordered):
+        if self.kernel is None:
+            case = choose(self.declared_now(), self.policy, self.forced).case
+        else:
+            case = Case[case_of(self.kernel)]
+        if case is not Case.R0 or self.can_move():
             _ = nothing.identities
 
     def _valid(self, name: str, one: Input, batch: Batch) -> Batch:
