@@ -1,6 +1,7 @@
 """A checkpoint is of rows that were read in one way: what reads them in another is refused, and named."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pyarrow as pa
 import pytest
@@ -54,6 +55,14 @@ def test_state_of_rows_that_were_read_otherwise_is_refused_by_name(now, message)
         Shard.load(read_as(now, schema), 0, data)
     assert str(caught.value) == f"the checkpoint was begun with {message}"
     assert caught.value.__notes__ == ["Go on as before, or begin a new checkpoint."]
+
+
+def test_a_duration_is_told_in_words():
+    schema = pa.schema([("at", pa.timestamp("us", "UTC")), ("v", pa.string())])
+    minute, minutes = (Layout("at", duration=timedelta(minutes=n)) for n in (1, 5))
+    data = Shard(read_as(minute, schema)).dump()
+    with pytest.raises(StateFormatError, match="begun with duration 1 minute, this query has 5 minutes"):
+        Shard.load(read_as(minutes, schema), 0, data)
 
 
 def test_state_that_does_not_say_how_rows_were_read_goes_on_and_says_it_from_then_on():

@@ -346,9 +346,28 @@ class TestChecks:
         layout = Layout("at", **{what: timedelta(hours=30)})
         layout.check(pa.schema([("at", INSTANT)]))
         message, note = self.refused(layout, [("at", pa.int64())], ValueError)
-        assert message == f"{what} is 1 day, 6:00:00, and column 'at' counts numbers"
+        assert message == f"{what} is 1 day 6 hours, and column 'at' counts numbers"
         assert note == "Give an int of ticks."
         assert self.refused(layout, [("at", pa.date32())], ValueError)[1] == "Give whole days."
+
+    @pytest.mark.parametrize("what", ["duration", "disorder"])
+    @pytest.mark.parametrize(
+        ("kind", "clock", "unit"),
+        [(INSTANT, "instant", "seconds"), (LOCAL, "local time", "seconds"), (pa.date32(), "day", "days")],
+    )
+    def test_a_number_without_a_unit_is_a_span_only_where_times_are_numbers(self, what, kind, clock, unit):
+        layout = Layout("at", **{what: 60})
+        layout.check(pa.schema([("at", pa.int64())]))
+        message, note = self.refused(layout, [("at", kind)], ValueError)
+        assert message == f"{what} is 60 without a unit, and column 'at' holds {clock}s"
+        assert note == f"Write '60 {unit}', if that is meant."
+
+    def test_no_disorder_at_all_needs_no_unit(self):
+        Layout("at", disorder=0).check(pa.schema([("at", INSTANT)]))
+
+    def test_a_struct_has_one_field_of_each_name(self):
+        twice = pa.struct([pa.field("x", pa.int64()), pa.field("x", pa.int64())])
+        assert "has two called 'x'" in self.refused(Layout("at"), [("at", pa.int64()), ("v", twice)])[0]
 
     def test_an_event_ends_by_a_column_or_after_a_duration(self):
         with pytest.raises(ValueError, match="by a column or after a duration, not both"):
@@ -419,7 +438,7 @@ class TestSettings:
         assert self.LAYOUT.settings(self.SCHEMA) == {
             "start": "'at' (instant)",
             "end": "None",
-            "duration": "1000000",
+            "duration": "1 second",
             "replica": "who",
             "channel": "None",
             "payload": "None",
@@ -429,7 +448,7 @@ class TestSettings:
 
     def test_other_columns_and_other_types_break_them(self):
         schema = self.SCHEMA.append(pa.field("until", INSTANT))
-        assert self.changed(replace(self.LAYOUT, duration=2)) == {"duration"}
+        assert self.changed(replace(self.LAYOUT, duration=timedelta(seconds=2))) == {"duration"}
         assert self.changed(replace(self.LAYOUT, duration=None, end="until"), schema) == {"duration", "end"}
         assert self.changed(replace(self.LAYOUT, start="until"), schema) == {"start"}
         assert self.changed(replace(self.LAYOUT, replica=None)) == {"replica"}
@@ -447,9 +466,9 @@ class TestSettings:
         )
         assert not self.changed(self.LAYOUT, wider)
         assert not self.changed(self.LAYOUT, self.SCHEMA.append(pa.field("more", pa.string())))
-        assert not self.changed(replace(self.LAYOUT, disorder=5))
+        assert not self.changed(replace(self.LAYOUT, disorder=timedelta(seconds=5)))
         point = replace(self.LAYOUT, duration=None)
-        assert not self.changed(replace(point, duration=1), before=point)
+        assert not self.changed(replace(point, duration=timedelta(microseconds=1)), before=point)
 
     def test_of_a_payload_with_an_identity_only_that_counts(self):
         before = replace(self.LAYOUT, identity=("v",))

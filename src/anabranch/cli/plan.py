@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from anabranch.cli.merge_tables import ChangesTable, MergeTable
@@ -10,6 +11,7 @@ from anabranch.engines.spark.checkpoint import begun, completed
 from anabranch.engines.spark.layout import ALONE, names_of
 from anabranch.kernels.merge.merger import Merger
 from anabranch.model.output_policy import Pace
+from anabranch.model.span import span, span_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -136,11 +138,28 @@ def _payload(table: MergeTable | ChangesTable, name: str) -> str:
 
 
 def _time(table: MergeTable) -> str:
+    return f"{_lasting(table)}; {_reached(table)}"
+
+
+def _lasting(table: MergeTable) -> str:
+    if table.end is not None:
+        return f"an event lasts until its {table.end}"
+    if table.duration is None:
+        return "an event is a point, one tick long"
+    return f"an event lasts {_length(table.duration, 'duration')}"
+
+
+def _reached(table: MergeTable) -> str:
     if table.disorder is not None:
-        return f"a row comes at most {table.disorder} after rows that start later"
+        return f"a row comes at most {_length(table.disorder, 'disorder')} after rows that start later"
     if table.kind is not None:
         return f"rows whose {table.kind} is stable say how far a replica has come"
     return "nothing says how far a replica has come: give kind or disorder, or nothing is ever final"
+
+
+def _length(value: Any, what: str) -> str:
+    found = span(value, what)
+    return span_text(found) if isinstance(found, timedelta) else f"{found} ticks"
 
 
 def _time_of_changes(table: ChangesTable, rows: DataFrame | Door) -> str:
@@ -149,7 +168,8 @@ def _time_of_changes(table: ChangesTable, rows: DataFrame | Door) -> str:
     if table.disorder is None:
         known = f"rows whose {table.op} is stable say how far a replica has come"
     else:
-        known = f"a change comes at most {table.disorder} after changes that were committed later"
+        latest = _length(table.disorder, "disorder")
+        known = f"a change comes at most {latest} after changes that were committed later"
     if not table.by_time and table.sequence is not None:
         order = f"in the order of {table.sequence}"
     elif not table.by_time and not isinstance(rows, DataFrame):

@@ -17,7 +17,7 @@ from anabranch.connectors.kafka.source import NAME, Feeds, KafkaSource
 from anabranch.engines.spark.layout import ALONE, Layout
 from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.session import tasks_of
-from anabranch.engines.spark.span import span
+from anabranch.model.span import span
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -36,8 +36,8 @@ from anabranch.connectors.writing import whole
 from anabranch.engines.spark.checkpoint import begun, query_id
 from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.layout import names_of, text_of
-from anabranch.engines.spark.span import span
 from anabranch.engines.spark.unpacking import REFUSED
+from anabranch.model.span import span
 from anabranch.model.time import BEGINNING
 
 if TYPE_CHECKING:

@@ -26,14 +26,21 @@ from anabranch.engines.spark.refusal import Refusal
 from anabranch.model.arrow import times
 from anabranch.model.batch import KINDS, Batch, Kind
 from anabranch.model.rows import rows_without_columns
-from anabranch.model.schema import SchemaError, sort_of
+from anabranch.model.schema import SchemaError, check_field_names, sort_of
+from anabranch.model.span import span_text
 from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.model.validity import Rule
 
 ALONE = "stream"
 """The replica of rows that no column tells apart."""
 
-_DAY = timedelta(days=1)
+_TICKS = {
+    "instant": timedelta(microseconds=1),
+    "local time": timedelta(microseconds=1),
+    "day": timedelta(days=1),
+    "number": None,
+}
+"""How long a tick of each clock is."""
 _TOGETHER = (("replica", "channel"), ("start", "sequence"), ("time", "sequence"))
 """Roles that one column may have: a replica is one channel, and rows may be in the order of their times."""
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
@@ -144,6 +151,8 @@ class Layout:
                 )
                 error.add_note("The times of a stream are on one clock; cast one of them.")
                 raise error
+        for name in self.payload_of(names):
+            check_field_names(schema.field(name).type, f"column {name!r}")
         self._check_words(schema)
         self.ticks(self.duration, schema, "duration")
         self.ticks(self.disorder, schema, "disorder")
@@ -174,7 +183,7 @@ class Layout:
         said: dict[str, Any] = {"start": f"{self.start!r} ({self.clock(schema)})"}
         if self.key is None:
             lasts = self.ticks(self.duration, schema, "duration") or 1
-            said |= {"end": self.end, "duration": None if self.end else lasts}
+            said |= {"end": self.end, "duration": None if self.end else self.length(lasts, schema)}
         else:
             said = {"time": said["start"]}
         said |= {"replica": self.replica, "channel": self.channel}
@@ -188,16 +197,30 @@ class Layout:
         return clock_of(schema.field(self.start).type, self.start)
 
     def ticks(self, span: int | timedelta | None, schema: pa.Schema, what: str) -> int | None:
-        """A span in ticks of the clock of the rows."""
-        if span is None or isinstance(span, int):
-            return span
+        """A span in ticks of the clock of the rows; a number is one only where times are numbers."""
         clock = self.clock(schema)
-        unit = {"number": None, "day": _DAY}.get(clock, timedelta(microseconds=1))
+        if not span:
+            return None if span is None else 0
+        if isinstance(span, int):
+            if clock == "number":
+                return span
+            error = ValueError(f"{what} is {span} without a unit, and column {self.start!r} holds {clock}s")
+            error.add_note(f"Write '{span} {'days' if clock == 'day' else 'seconds'}', if that is meant.")
+            raise error
+        unit = _TICKS[clock]
         if unit is None or span % unit:
-            error = ValueError(f"{what} is {span}, and column {self.start!r} counts {clock}s")
+            error = ValueError(f"{what} is {span_text(span)}, and column {self.start!r} counts {clock}s")
             error.add_note("Give an int of ticks." if unit is None else "Give whole days.")
             raise error
         return span // unit
+
+    def length(self, ticks: int, schema: pa.Schema) -> str:
+        """So many ticks as people read them."""
+        unit = _TICKS[self.clock(schema)]
+        try:
+            return str(ticks) if unit is None else span_text(ticks * unit)
+        except OverflowError:
+            return str(ticks)
 
     def read(self, rows: pa.RecordBatch, place: "Place") -> "Read":
         """The elements that rows stand for, and those that stand for none."""
@@ -339,7 +362,9 @@ class _Reading:
             return np.where(kind <= Kind.ADJUST, self._ticks(layout.end, FOREVER), 0)
         lasts = layout.ticks(layout.duration, self.rows.schema, "duration") or 1
         too_late = (start > FOREVER - lasts) & (kind <= Kind.ADJUST)
-        self._refuse(too_late, f"an event of duration {lasts} ends before time does")
+        if too_late.any():
+            lasting = layout.length(lasts, self.rows.schema)
+            self._refuse(too_late, f"an event of duration {lasting} ends before time does")
         with np.errstate(over="ignore"):
             return np.where(kind <= Kind.ADJUST, start + lasts, 0)
 

@@ -17,13 +17,13 @@ from anabranch.engines.spark.refusal import FIELDS
 from anabranch.engines.spark.row_types import arrow_schema, check_forms
 from anabranch.engines.spark.session import shards_of
 from anabranch.engines.spark.shards import shard_ids
-from anabranch.engines.spark.span import span
 from anabranch.engines.spark.stages import OBSERVED, packed, run_last
 from anabranch.engines.spark.unpacking import REFUSED, TIMES, Unpacking
 from anabranch.kernels.merge.merger import Generalise, Merger
 from anabranch.model.identity import identities
 from anabranch.model.output_policy import POLICIES, FinalOnly, FirstThenFinal, OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
+from anabranch.model.span import span
 from anabranch.model.validity import Drop, Policy, Quarantine, Raise
 
 if TYPE_CHECKING:

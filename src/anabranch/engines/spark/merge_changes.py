@@ -10,10 +10,10 @@ from anabranch.engines.spark.layout import Layout, names_of
 from anabranch.engines.spark.merge import fragment_of, merged
 from anabranch.engines.spark.ops import spellings
 from anabranch.engines.spark.packing import ROWS
-from anabranch.engines.spark.span import span
 from anabranch.kernels.merge.merger import Generalise
 from anabranch.model.output_policy import OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
+from anabranch.model.span import span
 from anabranch.model.validity import Policy
 
 if TYPE_CHECKING:
