@@ -1,10 +1,11 @@
-"""Hypothesis profiles: the default repeats exactly; ``--hypothesis-profile=campaign`` looks further.
+"""Hypothesis profiles: the default repeats exactly; ``--hypothesis-profile=campaign`` looks further, and
+``mutants`` less far, without making what it finds small.
 
 One Spark session for all tests of a process.
 """
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 settings.register_profile(
     "repeatable",
@@ -15,6 +16,9 @@ settings.register_profile(
 )
 settings.register_profile(
     "campaign", settings.get_profile("repeatable"), derandomize=False, max_examples=2_000
+)
+settings.register_profile(
+    "mutants", settings.get_profile("repeatable"), max_examples=30, phases=[Phase.explicit, Phase.generate]
 )
 settings.load_profile("repeatable")
 

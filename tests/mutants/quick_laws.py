@@ -1,0 +1,17 @@
+"""The laws of merges on a few random cases each, for faults: a case that fails is found among the first."""
+
+import pytest
+from laws import campaign
+from spark import micro_batches
+
+CASES, MERGES = 20, 4
+
+
+@pytest.mark.parametrize("number", range(24))
+def test_a_merge_gives_what_the_oracle_gives(number):
+    assert not campaign.failures(range(number * CASES, (number + 1) * CASES))
+
+
+@pytest.mark.parametrize("number", range(24))
+def test_shards_give_what_the_replicas_mean(number):
+    assert not micro_batches.failures(range(number * MERGES, (number + 1) * MERGES))
