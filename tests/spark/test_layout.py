@@ -506,3 +506,12 @@ def test_one_name_or_several_are_names():
     assert names_of("a b") == ("a b",)
     assert names_of(["a", "b"]) == ("a", "b")
     assert names_of(()) == ()
+
+
+def test_a_layout_that_was_put_in_ticks_still_reads_and_tells_its_duration():
+    rows = pa.record_batch({"v": [1], "at": pa.array([60_000_000], INSTANT)})
+    layout = Layout("at", duration=timedelta(minutes=1))
+    layout.check(rows.schema)
+    planned = replace(layout, duration=layout.ticks(layout.duration, rows.schema, "duration"))
+    assert planned.settings(rows.schema) == layout.settings(rows.schema)
+    assert planned.read(rows, Place("rows")).batch.end.tolist() == [120_000_000]

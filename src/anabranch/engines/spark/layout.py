@@ -154,8 +154,9 @@ class Layout:
         for name in self.payload_of(names):
             check_field_names(schema.field(name).type, f"column {name!r}")
         self._check_words(schema)
-        self.ticks(self.duration, schema, "duration")
-        self.ticks(self.disorder, schema, "disorder")
+        for what, value in (("duration", self.duration), ("disorder", self.disorder)):
+            self._check_unit(value, schema, what)
+            self.ticks(value, schema, what)
 
     def _check_words(self, schema: pa.Schema) -> None:
         """Raise where the column of kinds or ops holds no words."""
@@ -197,22 +198,24 @@ class Layout:
         return clock_of(schema.field(self.start).type, self.start)
 
     def ticks(self, span: int | timedelta | None, schema: pa.Schema, what: str) -> int | None:
-        """A span in ticks of the clock of the rows; a number is one only where times are numbers."""
+        """A span in ticks of the clock of the rows; a number is one already."""
         clock = self.clock(schema)
-        if not span:
-            return None if span is None else 0
-        if isinstance(span, int):
-            if clock == "number":
-                return span
-            error = ValueError(f"{what} is {span} without a unit, and column {self.start!r} holds {clock}s")
-            error.add_note(f"Write '{span} {'days' if clock == 'day' else 'seconds'}', if that is meant.")
-            raise error
+        if span is None or isinstance(span, int):
+            return span
         unit = _TICKS[clock]
         if unit is None or span % unit:
             error = ValueError(f"{what} is {span_text(span)}, and column {self.start!r} counts {clock}s")
             error.add_note("Give an int of ticks." if unit is None else "Give whole days.")
             raise error
         return span // unit
+
+    def _check_unit(self, span: int | timedelta | None, schema: pa.Schema, what: str) -> None:
+        """Raise where people give a number and times are none."""
+        clock = self.clock(schema)
+        if span and isinstance(span, int) and clock != "number":
+            error = ValueError(f"{what} is {span} without a unit, and column {self.start!r} holds {clock}s")
+            error.add_note(f"Write '{span} {'days' if clock == 'day' else 'seconds'}', if that is meant.")
+            raise error
 
     def length(self, ticks: int, schema: pa.Schema) -> str:
         """So many ticks as people read them."""
