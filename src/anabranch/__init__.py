@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from anabranch.connectors.files import write as write
     from anabranch.engines.embedded.in_step import in_step as in_step
     from anabranch.engines.embedded.merge import merge as merge
-    from anabranch.kernels.merge.merger import BrokenPropertyError as BrokenPropertyError
     from anabranch.kernels.merge.merger import Generalise as Generalise
     from anabranch.kernels.merge.merger import Merger as Merger
+    from anabranch.kernels.merge.refusing import BrokenPropertyError as BrokenPropertyError
     from anabranch.model.batch import Batch as Batch
     from anabranch.model.consistency import contradiction as contradiction
     from anabranch.model.consistency import difference as difference
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 # Imported when first used: NumPy, Arrow and Numba take half a second that `anabranch --help` need not wait.
 _HEAVY = {
     "Batch": "anabranch.model.batch",
-    "BrokenPropertyError": "anabranch.kernels.merge.merger",
+    "BrokenPropertyError": "anabranch.kernels.merge.refusing",
     "Generalise": "anabranch.kernels.merge.merger",
     "Merger": "anabranch.kernels.merge.merger",
     "Events": "anabranch.model.events",

@@ -29,9 +29,9 @@ from anabranch import (
     Tagged,
 )
 from anabranch.kernels.merge.broken import Broken
-from anabranch.kernels.merge.merger import BrokenPropertyError
 from anabranch.kernels.merge.r3 import R3
 from anabranch.kernels.merge.r4 import R4
+from anabranch.kernels.merge.refusing import BrokenPropertyError
 from anabranch.model.consistency import difference
 from anabranch.model.elements import Element
 from anabranch.model.output_policy import FinalOnly

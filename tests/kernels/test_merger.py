@@ -1,13 +1,9 @@
 """`Merger` by itself: what users see of a merge."""
 
-from collections import Counter
 from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from laws.merge import Scenario, played
 
 from anabranch import (
     BEGINNING,
@@ -15,7 +11,6 @@ from anabranch import (
     Adjust,
     Batch,
     BrokenPropertyError,
-    Case,
     Drop,
     EveryChange,
     Fact,
@@ -36,7 +31,6 @@ from anabranch import (
     text,
 )
 from anabranch.engines.embedded.in_step import merge_in_step
-from anabranch.oracle.payload import payload_key
 from anabranch.oracle.relation import World
 
 A, B = {"value": "a"}, {"value": "b"}
@@ -136,85 +130,8 @@ class TestBrokenProperties:
             Insert(A, 2, 5),
         )
 
-    def test_the_merge_can_go_on_in_a_more_general_case(self):
-        merger = merger_of("a", "b", properties=R0, on_broken=Generalise())
-        assert merger.push("a", [Insert(A, 1, 5), Insert(B, 3, 9), Stable(2)])[-1] == Stable(2)
-        assert merger.push("b", [Insert(A, 1, 5), Adjust(A, 1, 5, 7)]) == []
-        assert merger.status().case == "R3"
-        assert merger.status().moves == ("R0 to R3 at 2: b is not insert only, by its element 2",)
-        assert merger.push("b", [Insert(B, 3, 9), Stable(8)]) == [Adjust(A, 1, 5, 7), Stable(8)]
 
-    def test_an_input_that_promises_less_moves_a_running_merge(self):
-        merger = merger_of("a", properties=(Fact.PERFECT, Fact.KEYED), on_broken=Generalise())
-        merger.push("a", [Insert(A, 1, 5), Insert(B, 3, 9), Stable(2)])
-        merger.attach("b")
-        assert merger.status().case == "R4"
-        assert merger.push("b", [Insert(A, 1, 6), Insert(B, 3, 9), Stable(4)]) == [Stable(4)]
-        assert merger.push("b", [Stable(FOREVER)]) == [Adjust(A, 1, 5, 6), Stable(FOREVER)]
-
-    def test_without_leave_to_generalise_it_is_refused(self):
-        merger = merger_of("a", properties=R0)
-        merger.push("a", Insert(A, 1, 5))
-        with pytest.raises(ValueError, match="R0 is running, and 'b' needs R4"):
-            merger.attach("b")
-        assert list(merger.inputs) == ["a"]
-
-    @pytest.mark.parametrize("case", [Case.R1, Case.R2, Case.R3, Case.R4], ids=lambda case: case.name)
-    @pytest.mark.parametrize("forced", ["R0", "R1", "R2", "R3"])
-    @settings(max_examples=15)
-    @given(random=st.randoms(use_true_random=False))
-    def test_what_was_not_yet_stable_is_right_whatever_breaks(self, forced, case, random):
-        fault = random.choice(("none", "detach", "restart", "late join"))
-        scenario = Scenario.drawn(random, case, fault)
-        merger = Merger(forced, on_broken=Generalise())
-        world, moves, before, stable_at_break = World(), 0, BEGINNING, BEGINNING
-        for out, _ in played(ByName(merger), scenario):
-            for element in out:
-                assert world.apply(element) is None
-            if len(merger.moves) > moves:
-                moves, stable_at_break = len(merger.moves), before
-            before = merger.frontier
-        assert world.stable == FOREVER
-        meant = Counter((payload_key(e.payload), e.start, e.end) for e in scenario.events)
-        for bag in (ours := world.bag(), meant):
-            for row in [row for row in bag if row[1] < stable_at_break]:
-                del bag[row]
-        assert ours == meant
-
-
-class ByName:
-    """A merger as the laws play it."""
-
-    def __init__(self, merger: Merger) -> None:
-        self.merger = merger
-
-    def attach(self, name, guarantee=BEGINNING, *, complete=True):
-        time = None if guarantee == BEGINNING else guarantee
-        return list(self.merger.attach(name, time, complete=complete).elements())
-
-    def detach(self, name):
-        return list(self.merger.detach(name).elements())
-
-    def push(self, name, element):
-        return self.merger.push(name, element)
-
-
-class TestInvalidElements:
-    """Elements that no valid stream has are answered for before any is used."""
-
-    def test_a_batch_with_one_is_refused_as_a_whole(self):
-        merger = merger_of("a")
-        with pytest.raises(InvalidElementError, match="element 2 of input 'a' breaks empty-lifetime"):
-            merger.push("a", [Insert(A, 1, 5), Insert(A, 3, 3)])
-        assert merger.push("a", [Insert(A, 1, 5)]) == [Insert(A, 1, 5)]
-
-    def test_they_can_be_set_aside(self):
-        aside = Quarantine()
-        merger = merger_of("a", on_invalid=aside)
-        assert merger.push("a", [Stable(5), Insert(A, 3, 9), Insert(A, 5, 9)]) == [Stable(5), Insert(A, 5, 9)]
-        assert [violation.rule for violation in aside.violations] == [Rule.INSERT_BEHIND_STABLE]
-        assert merger.status().inputs["a"].refused == 1
-
+class TestNames:
     def test_who_is_not_attached_says_nothing(self):
         with pytest.raises(KeyError, match="no input 'b' is attached"):
             merger_of("a").push("b", [])

@@ -7,7 +7,7 @@ from anabranch.engines.spark.checkpoint import CheckpointError
 from anabranch.engines.spark.failure import BEGIN, QueryError, WorkerError, failure, told_to_driver
 from anabranch.engines.spark.parcel import ParcelError, from_bytes
 from anabranch.engines.spark.shard import StateFormatError
-from anabranch.kernels.merge.merger import BrokenPropertyError
+from anabranch.kernels.merge.refusing import BrokenPropertyError
 from anabranch.model.identity import UnsupportedTypeError
 from anabranch.model.schema import SchemaError
 from anabranch.model.validity import InvalidElementError, Rule, Violation

@@ -28,7 +28,7 @@ from anabranch import (
 from anabranch.engines.spark import shard as sharding
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.shard import MARK, Shard, StateFormatError
-from anabranch.kernels.merge.merger import BrokenPropertyError
+from anabranch.kernels.merge.refusing import BrokenPropertyError
 from anabranch.model.elements import Element
 from anabranch.model.output_policy import EveryChange, FinalOnly, FirstThenFinal
 

@@ -133,7 +133,7 @@ class Violation:
 class InvalidElementError(ValueError):
     """An element broke a rule of validity.
 
-    ``output`` is what a merge had said to the elements before it, where it had said something.
+    ``output`` is what came out of a merge when it refused the element, where something did.
     """
 
     output: Any = None

@@ -12,11 +12,13 @@ from anabranch.kernels.merge.choice import Choice, Side
 from anabranch.kernels.merge.ordered import Ordered
 from anabranch.kernels.merge.r3 import R3
 from anabranch.kernels.merge.r4 import R4
+from anabranch.kernels.merge.report import count_conduct
 from anabranch.kernels.merge.sides import Sides
 from anabranch.kernels.merge.state_bytes import from_bytes, to_bytes
 from anabranch.kernels.merge.status import Disagreement
 from anabranch.kernels.merge.tally import Input, Tally
 from anabranch.kernels.merge.trail import Trail
+from anabranch.model.batch import Batch
 from anabranch.model.output_policy import POLICIES, Pace, Quorum
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.rows import rows_of
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 def dumped(merger: Merger) -> bytes:
     """The state as bytes, from which `load` goes on as if nothing had happened."""
     for name in merger.inputs:
-        merger.count_conduct(name)
+        count_conduct(merger, name)
     values: dict[str, Any] = {
         "forced": merger.forced and merger.forced.name,
         "policy": {"name": merger.policy.name, "lag": merger.policy.lag}
@@ -39,7 +41,7 @@ def dumped(merger: Merger) -> bytes:
         "remember": merger.remember,
         "attaches": merger.attaches,
         "sides": [column.astype(np.int64).tolist() for column in merger.sides],
-        "inputs": {name: [one.number, one.said] for name, one in merger.inputs.items()},
+        "inputs": {name: [one.number, one.said, one.forced] for name, one in merger.inputs.items()},
         "declared": {name: _side_values(side) for name, side in merger.declared.items()},
         "tallies": {
             name: [getattr(tally, field) for field in Tally.__slots__]
@@ -59,8 +61,8 @@ def dumped(merger: Merger) -> bytes:
         values[name], more = (None, []) if part is None else part.dump()
         values[f"{name} batches"] = len(more)
         batches += more
-    values["kernel case"] = None if merger.kernel is None else case_of(merger.kernel)
-    return to_bytes(values, batches)
+    values["kernel case"] = None if merger.kernel is None else merger.kernel.case.name
+    return to_bytes(values, batches + ([] if merger.owed is None else [merger.owed.to_arrow()]))
 
 
 def restore(merger: Merger, data: bytes) -> None:
@@ -77,7 +79,8 @@ def restore(merger: Merger, data: bytes) -> None:
     merger.sides = Sides.restored(values["sides"])
     merger.declared = {name: _side_of(side) for name, side in values["declared"].items()}
     merger.inputs = {
-        name: Input(number, merger.declared[name], said) for name, (number, said) in values["inputs"].items()
+        name: Input(number, merger.declared[name], said, forced)
+        for name, (number, said, forced) in values["inputs"].items()
     }
     merger.tallies = {name: Tally(*counts) for name, counts in values["tallies"].items()}
     if values["choice"]:
@@ -91,7 +94,7 @@ def restore(merger: Merger, data: bytes) -> None:
     _restore_parts(merger, values, batches)
     if merger.can_move() and isinstance(merger.kernel, Ordered) and merger.trail is None:
         error = ValueError(
-            f"{case_of(merger.kernel)} kept nothing to generalise from, and was dumped like that"
+            f"{merger.kernel.case.name} kept nothing to generalise from, and was dumped like that"
         )
         error.add_note("Load it without Generalise(), or start the inputs anew with it.")
         raise error
@@ -114,15 +117,12 @@ def _restore_parts(merger: Merger, values: dict[str, Any], batches: list[pa.Reco
             )
         case _:
             merger.kernel = Ordered.load(merger.sides, merger.identity, values["kernel"], parts["kernel"])
+    if batches:
+        merger.owed = Batch.from_arrow(batches[0])
     if values["cleanse"] is not None:
         merger.cleanse = Cleanse.load(values["cleanse"], parts["cleanse"])
     if values["trail"] is not None:
         merger.trail = Trail.load(values["trail"], parts["trail"])
-
-
-def case_of(kernel: Ordered | R3 | R4) -> str:
-    """The name of the case that a kernel merges."""
-    return kernel.case.name if isinstance(kernel, Ordered) else type(kernel).__name__
 
 
 def _side_values(side: Side) -> list[Any]:

@@ -10,37 +10,42 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.kernels.cleanse import Cleanse
 from anabranch.kernels.merge.broken import Broken
 from anabranch.kernels.merge.choice import ORDERED, Choice, Side, choose
-from anabranch.kernels.merge.dumping import case_of, dumped, restore
-from anabranch.kernels.merge.moving import known_to, tell
-from anabranch.kernels.merge.nodes import ABSENT
+from anabranch.kernels.merge.dumping import dumped, restore
+from anabranch.kernels.merge.forms import like, whole
+from anabranch.kernels.merge.generalise import go_on_without, make_room
 from anabranch.kernels.merge.ordered import Ordered
 from anabranch.kernels.merge.r3 import R3
 from anabranch.kernels.merge.r4 import R4
-from anabranch.kernels.merge.report import explanation, status_of
+from anabranch.kernels.merge.refusing import (
+    answered,
+    leave_out,
+    note_late,
+    note_repeats,
+    refuse,
+    said_by,
+    valid,
+)
+from anabranch.kernels.merge.report import count_conduct, explanation, note_disagreements, status_of
+from anabranch.kernels.merge.settings import case_named, check_name, checked
 from anabranch.kernels.merge.sides import Sides
 from anabranch.kernels.merge.status import Disagreement, Status
 from anabranch.kernels.merge.tally import Input, Tally
 from anabranch.kernels.merge.trail import Trail
 from anabranch.kernels.merge.widening import widened
-from anabranch.model.application import BROKEN, VALID, check_times
 from anabranch.model.batch import Batch, Kind, concat
-from anabranch.model.elements import Adjust, Attach, Detach, Element, Insert, Stable
+from anabranch.model.elements import Attach, Detach
 from anabranch.model.identity import Words
 from anabranch.model.output_policy import FinalOnly, FirstThenFinal, OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.relation import as_batch
 from anabranch.model.schema import Columns, conformed
-from anabranch.model.time import BEGINNING, FOREVER, checked_tick, tick_text
+from anabranch.model.time import BEGINNING, FOREVER, checked_tick
 from anabranch.model.validity import Drop, InvalidElementError, Policy, Quarantine, Raise, Rule, Violation
-
-EXAMPLES = 100
-"""Disagreements that are kept in full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +58,6 @@ class Generalise:
 
 
 OnBroken: TypeAlias = Raise | Drop | Generalise | Policy
-
-
-class BrokenPropertyError(InvalidElementError):
-    """An input broke a property that was declared for it.
-
-    The element was left out; all others were merged, and ``output`` is what came of them.
-    """
 
 
 class Merger:
@@ -95,19 +93,19 @@ class Merger:
         raise), a declared property (raise), or come too late from a lossy input (drop and count).
         ``remember`` is how many final events are kept to be compared with slower inputs.
         """
-        self.forced = _case(case)
-        self.policy = _checked("policy", policy or FirstThenFinal(), OutputPolicy)
-        self.pace = _checked("pace", pace, Pace)
+        self.forced = case_named(case)
+        self.policy = checked("policy", policy or FirstThenFinal(), OutputPolicy)
+        self.pace = checked("pace", pace, Pace)
         if isinstance(identity, str):
             error = TypeError(f"identity is a list of column names, {identity!r} is one name")
             error.add_note(f"Write identity=[{identity!r}].")
             raise error
         self.identity = None if identity is None else tuple(identity)
         answers = (Raise, Drop, Quarantine)
-        self.on_invalid: Policy = _checked("on_invalid", on_invalid or Raise(), *answers)
-        self.on_broken: OnBroken = _checked("on_broken", on_broken or Raise(), *answers, Generalise)
-        self.on_late: Policy = _checked("on_late", on_late or Drop(), *answers)
-        self.remember = _checked("remember", remember, int)
+        self.on_invalid: Policy = checked("on_invalid", on_invalid or Raise(), *answers)
+        self.on_broken: OnBroken = checked("on_broken", on_broken or Raise(), *answers, Generalise)
+        self.on_late: Policy = checked("on_late", on_late or Drop(), *answers)
+        self.remember = checked("remember", remember, int)
         if remember < 0:
             raise ValueError(f"a merge remembers 0 events or more, not {remember}")
         self.columns = Columns.none()
@@ -123,10 +121,13 @@ class Merger:
         self.cleanse: Cleanse | None = None
         self.counts = np.zeros(3, np.int64)
         self.disagreements: list[Disagreement] = []
-        self._owed: Violation | None = None
+        self.refused: list[Violation] = []
+        """What the call at work has refused so far."""
+        self.owed: Batch | None = None
+        """What came out of a call that raised, where the error could not carry it."""
 
     def __repr__(self) -> str:
-        case = "not running yet" if self.kernel is None else case_of(self.kernel)
+        case = "not running yet" if self.kernel is None else self.kernel.case.name
         return f"<Merger of {', '.join(self.inputs) or 'nobody'}: {case}, {self.policy}>"
 
     @property
@@ -150,10 +151,7 @@ class Merger:
         output has reached it. None: it shows everything. ``properties``: what it promises (nothing, if None).
         ``complete=False``: it may have lost rows, so its silence is no evidence that an event is not there.
         """
-        if not isinstance(name, str):
-            error: Exception = TypeError(f"an input is named by a text, {name!r} is of {type(name).__name__}")
-            error.add_note(f"Write {str(name)!r}: a name is the same in what is dumped, recorded and shown.")
-            raise error
+        check_name(name)
         if name in self.inputs:
             error = ValueError(f"an input is attached once until it is detached, {name!r} is attached")
             error.add_note("Detach it first; after a restart it begins anew under the same name.")
@@ -166,7 +164,7 @@ class Merger:
             properties = [properties]
         facts = properties if isinstance(properties, Properties | None) else Properties.of(*properties)
         side = Side(facts, complete)
-        output = self._generalised_for(name, side)
+        news = self._kept(make_room(self, name, side))
         time = BEGINNING if guarantee is None else checked_tick(guarantee, "a guarantee")
         number = self._free_number()
         self.attaches += 1
@@ -178,7 +176,7 @@ class Merger:
         self.tallies.setdefault(name, Tally())
         if isinstance(self.kernel, R4) and not complete:
             self.kernel.evidence = True
-        return concat([output, self._settled(name)]) if len(output) else self._settled(name)
+        return self._settled(name, news)
 
     def detach(self, name: str) -> Batch:
         """An input leaves, at any moment; what comes out.
@@ -186,7 +184,7 @@ class Merger:
         What it alone supported stays until others decide.
         """
         number = self._attached(name).number
-        self.count_conduct(name)
+        count_conduct(self, name)
         self.tallies[name].said = self.inputs[name].said
         if self.kernel is not None:
             self.kernel.forget(number)
@@ -210,7 +208,8 @@ class Merger:
         The way out where all others have left: events that end before its guarantee, and that it does not
         show, are lost.
         """
-        self.sides.joined[self._attached(name).number] = True
+        one = self._attached(name)
+        one.forced = self.sides.joined[one.number] = True
         return self._settled(name)
 
     def push(self, name: str, elements: Any) -> Any:
@@ -220,7 +219,7 @@ class Merger:
         batch gives the same.
         """
         output = self._pushed(name, as_batch(elements))
-        return _like(elements, output)
+        return like(elements, output)
 
     def shows(
         self, name: str, identities: Words, start: NDArray[np.int64], end: NDArray[np.int64]
@@ -237,7 +236,7 @@ class Merger:
         detached says nothing until it is attached again. ``attach`` takes the place of `attach`, for inputs
         that are lossy or promise something.
         """
-        _checked("a recording", recording, Batch)
+        checked("a recording", recording, Batch)
         if recording.input is None:
             raise ValueError("a recording says which input said each element, this one is of a single stream")
         attach = attach or self.attach
@@ -252,7 +251,7 @@ class Merger:
                 name, turn = recording.inputs[recording.input[begin]], recording[begin:end].untagged()
                 match turn.element(0) if turn.kind[0] >= Kind.ATTACH else None:
                     case Attach() if name in self.inputs:
-                        self._refuse(Rule.ALREADY_ATTACHED, name, turn)
+                        refuse(self, Rule.ALREADY_ATTACHED, name, turn)
                     case Attach(guarantee):
                         parts.append(attach(name, None if guarantee == BEGINNING else guarantee))
                     case Detach() if name in self.inputs:
@@ -261,12 +260,16 @@ class Merger:
                         parts += [] if name in self.inputs else [attach(name, None)]
                         parts.append(self._pushed(name, turn))
                     case _:
-                        self._refuse(Rule.DETACHED_INPUT, name, turn)
+                        refuse(self, Rule.DETACHED_INPUT, name, turn)
         except InvalidElementError as error:
             parts += [] if error.output is None else [error.output]
-            error.output = _whole(parts)
+            error.output = whole(parts)
             raise
-        return _whole(parts)
+        except BaseException:
+            parts += [] if self.owed is None else [self.owed]
+            self.owed = whole(parts)
+            raise
+        return whole(parts)
 
     def explain(self) -> str:
         """Which case merges the inputs and why, under which policy, and what tells events apart."""
@@ -326,7 +329,7 @@ class Merger:
         """The kernel, which is made when it is first needed: by then inputs have said what they promise."""
         if self.kernel is None:
             self.choice = choose(self.declared_now(), self.policy, self.forced)
-            self.kernel = self._made(self.choice.case)
+            self.kernel = self.made(self.choice.case)
             ordered = self.choice.case in ORDERED
             if isinstance(self.policy, FinalOnly) and (self.can_move() or not ordered):
                 self.cleanse = Cleanse(ordered=False)
@@ -334,7 +337,8 @@ class Merger:
                 self.trail = Trail()
         return self.kernel
 
-    def _made(self, case: Case) -> Ordered | R3 | R4:
+    def made(self, case: Case) -> Ordered | R3 | R4:
+        """A kernel of a case that has heard nothing yet."""
         if case in ORDERED:
             return Ordered(case, self.sides)
         if case is Case.R3:
@@ -342,16 +346,11 @@ class Merger:
         lossy = any(not side.complete for side in self.declared.values())
         return R4(self.sides, self.policy, self.pace, lossy, self.remember)
 
-    def _settled(self, name: str | None) -> Batch:
-        """What comes out after inputs came, left or were made to join."""
+    def _settled(self, name: str | None, news: Batch | None = None) -> Batch:
+        """What comes out after inputs came, left or were made to join, and after news of that."""
         if self.kernel is None:
             return Batch.of([])
-        try:
-            output = self._kept(self.kernel.settle())
-        except Broken as broken:
-            news, pending = self._mended(broken)
-            output = concat([self._kept(broken.output), self._kept(news), self._fed(pending)])
-        return self._out(name, output)
+        return self._given(name, [*([] if news is None else [news]), self._fed(None, Batch.of([]))])
 
     def _pushed(self, name: str, batch: Batch) -> Batch:
         one = self._attached(name)
@@ -366,27 +365,11 @@ class Merger:
         if batch.payload.schema != columns.schema:
             batch = batch.with_payload(conformed(batch.payload, columns.schema))
         widen = widened(self, columns)
-        batch = self._valid(name, one, batch)
+        batch = valid(self, name, batch)
         widen()
         self.tallies[name].elements += len(batch)
         self._running()
-        output = self._out(name, self._fed([(one.number, self._lagging(batch).told_apart_by(self.identity))]))
-        if self._owed is not None:
-            owed, self._owed = self._owed, None
-            broken = BrokenPropertyError(owed)
-            broken.output = output
-            raise broken
-        return output
-
-    def _refuse(self, rule: Rule, name: str, turn: Batch) -> None:
-        """What an input may not say while it is, or is not, attached; the policy hears of each element."""
-        tally = self.tallies.setdefault(name, Tally())
-        self.declared.setdefault(name, Side())
-        said = self.inputs[name].said if name in self.inputs else tally.said
-        for row in range(len(turn)):
-            tally.refused += 1
-            position = tally.elements + tally.refused
-            self.on_invalid(Violation(rule, position, turn.element(row), said, name))
+        return self._given(name, [self._fed(one.number, self._lagging(batch).told_apart_by(self.identity))])
 
     def _check_identity(self, nothing: Batch) -> None:
         """Refuse payloads that cannot be told apart before anything of their batch is used."""
@@ -394,24 +377,9 @@ class Merger:
         if self.kernel is None:
             case = choose(self.declared_now(), self.policy, self.forced).case
         else:
-            case = Case[case_of(self.kernel)]
+            case = self.kernel.case
         if case is not Case.R0 or self.can_move():
             _ = nothing.identities
-
-    def _valid(self, name: str, one: Input, batch: Batch) -> Batch:
-        """The elements that break no rule by their times; the policy hears of the others first."""
-        rules = np.full(len(batch), VALID, np.int8)
-        said = check_times(batch.kind, batch.start, batch.end, batch.old_end, one.said, rules)
-        first = self.tallies[name].elements + self.tallies[name].refused + 1
-        invalid = np.flatnonzero(rules != VALID)
-        if len(invalid) and not isinstance(self.on_invalid, Drop):
-            frontiers = np.maximum.accumulate(np.where(batch.kind == Kind.STABLE, batch.start, BEGINNING))
-            for row, element in zip(invalid.tolist(), batch.take(invalid).elements(), strict=True):
-                frontier = max(one.said, int(frontiers[row]))
-                self.on_invalid(Violation(BROKEN[rules[row]], first + row, element, frontier, name))
-        one.said = said
-        self.tallies[name].refused += len(invalid)
-        return batch.take(rules == VALID) if len(invalid) else batch
 
     def _lagging(self, batch: Batch) -> Batch:
         if not self.policy.lag:
@@ -420,237 +388,84 @@ class Merger:
         least = np.maximum(batch.start, BEGINNING + self.policy.lag)
         return batch.with_starts(np.where(stables, least - self.policy.lag, batch.start))
 
-    def _fed(self, pending: list[tuple[int, Batch]]) -> Batch:
-        """What the kernel says to what numbers say, whichever kernel it is by then."""
-        parts = []
-        while pending:
-            (number, batch), *pending = pending
-            kernel = self._running()
-            try:
-                if isinstance(kernel, Ordered):
-                    output = kernel.push(number, batch)
-                else:
-                    output = kernel.push(number, batch, leave_out=not isinstance(self.on_broken, Generalise))
-                if self.trail is not None:
-                    self.trail.hear(number, batch, kernel.stable)
-                parts.append(self._kept(output))
-                self._tell_repeats(number, batch)
-                self._tell_late(number, batch)
-            except Broken as broken:
-                if self.trail is not None:
-                    left = sum(len(part) for i, part in broken.pending if i == number)
-                    self.trail.hear(number, batch[: len(batch) - left], kernel.stable)
-                parts.append(self._kept(broken.output))
-                self._tell_late(number, batch)
-                news, mended = self._mended(broken)
-                parts.append(self._kept(news))
-                pending = mended + pending
-        return concat(parts)
-
     def _kept(self, output: Batch) -> Batch:
         """Output of the kernel, with what it leaves behind noted."""
         kernel = self.kernel
         if self.trail is not None and isinstance(kernel, Ordered):
             self.trail.say(output, kernel.stable)
         if kernel is not None and not isinstance(kernel, Ordered) and kernel.notes.rows[0]:
-            self._note_disagreements(kernel)
+            note_disagreements(self, kernel)
         return replace(output)
 
-    def _out(self, name: str | None, output: Batch) -> Batch:
-        """What the policy lets out of what the kernel says, counted."""
-        if self.cleanse is not None:
-            output = self.cleanse.push(output)
-        self.counts += np.bincount(output.kind, minlength=3)[:3]
-        if name is not None:
-            self.tallies[name].led += len(output)
-        return output
+    def _fed(self, number: int | None, batch: Batch) -> Batch:
+        """What the kernel says to what a number says, or (None) after some came or went.
+
+        The kernel may be another by then. What other numbers said while they waited to join may be pending
+        when a promise is broken: a merge that may generalise knows it already.
+        """
+        parts: list[Batch] = []
+        pending: list[tuple[int | None, Batch]] = [(number, batch)]
+        while pending:
+            (i, said), *pending = pending
+            kernel = self._running()
+            left: list[tuple[int, Batch]] = []
+            broken = None
+            try:
+                output = self._said_to(kernel, i, said)
+            except Broken as caught:
+                broken, output, left = caught, caught.output, caught.pending
+            if self.trail is not None and i is not None and i == number:
+                done = len(said) - sum(len(part) for other, part in left if other == i)
+                self.trail.hear(i, said[:done], kernel.stable)
+            parts.append(self._kept(output))
+            if i is not None:
+                note_late(self, kernel, i, said)
+                note_repeats(self, kernel, i, said)
+            if broken is not None:
+                news, again = self._mended(broken)
+                parts.append(self._kept(news))
+                if self.trail is None and self.can_move():
+                    again = [(other, part) for other, part in again if other == number]
+                pending = [*again, *([(None, said)] if i is None else []), *pending]
+        return concat(parts)
+
+    def _said_to(self, kernel: Ordered | R3 | R4, i: int | None, said: Batch) -> Batch:
+        if i is None:
+            return kernel.settle()
+        if isinstance(kernel, Ordered):
+            return kernel.push(i, said)
+        return kernel.push(i, said, leave_out=not self.can_move())
 
     def _mended(self, broken: Broken) -> tuple[Batch, list[tuple[int, Batch]]]:
         """What comes out when a promise was broken, and what is still to be said."""
         (number, part), *others = broken.pending
-        name, position = self._said_by(number, part)
-        if isinstance(self.on_broken, Generalise):
+        name, position = said_by(self, number, part)
+        if self.can_move():
             why = f"{name} is not {broken.fact}, by its element {position}"
-            news, queued = self._generalise(name, broken.fact, why)
-            return news, queued + broken.pending
-        self._leave_out(name, broken.fact, position, part[:1])
+            return go_on_without(self, name, broken.fact, why), broken.pending
+        leave_out(self, name, broken.fact, position, part[:1])
         return part[:0], [(number, part[1:]), *others]
 
-    def _leave_out(
-        self, name: str, fact: Fact, first: int, broken: Batch, rows: Iterable[int] = (0,)
-    ) -> None:
-        """Count elements that break a promise as refused, and tell the policy of each."""
-        tally, answer = self.tallies[name], self.on_broken
-        assert not isinstance(answer, Generalise), "which leaves nothing out"
-        tally.elements -= len(broken)
-        tally.refused += len(broken)
-        if isinstance(answer, Drop):
-            return
-        why = f"{self.forced.name} was forced, so" if self.forced else "as was declared,"
-        for row, element in zip(rows, broken.elements(), strict=True):
-            detail = f"{why} {name} must be {fact} ({fact.value}), and is not by {_brief(element)}"
-            violation = Violation(Rule.BROKEN_PROPERTY, first + row, element, self._reached(), name, detail)
-            if isinstance(answer, Raise):
-                self._owed = self._owed or violation
-                return
-            answer(violation)
+    def _given(self, name: str | None, parts: list[Batch]) -> Batch:
+        """What the policy lets out of what the kernel says, counted; then what was refused is answered for.
 
-    def _generalised_for(self, name: str, side: Side) -> Batch:
-        """Make room for an input that promises less than the case needs."""
-        if self.kernel is None:
-            return Batch.of([])
-        wanted = choose(self.declared_now() | {name: side}, self.policy, self.forced)
-        if list(Case).index(wanted.case) <= list(Case).index(Case[case_of(self.kernel)]):
-            return Batch.of([])
-        if isinstance(self.kernel, Ordered) and self.trail is None:
-            error = ValueError(f"{case_of(self.kernel)} is running, and {name!r} needs {wanted.reason}")
-            error.add_note(
-                "Attach it before the first push, or let the merge generalise (on_broken=Generalise())."
-            )
-            raise error
-        self.declared[name] = side
-        news, queued = self._move(wanted, f"{name} was attached")
-        return self._out(None, concat([self._kept(news), self._fed(queued)]))
-
-    def _generalise(self, name: str, fact: Fact, why: str) -> tuple[Batch, list[tuple[int, Batch]]]:
-        """Go on without a fact; what comes out, and what is queued and still to be said."""
-        assert self.kernel is not None
-        running = Case[case_of(self.kernel)]
-        one = self.inputs[name]
-        declared = one.declared.properties or (self.forced or running).value
-        one.declared = self.declared[name] = replace(one.declared, properties=declared.without(fact))
-        if fact is Fact.KEYED:
-            self.sides.keyed[one.number] = False
-        if running is Case.R4:
-            return Batch.of([]), []
-        inputs = {
-            n: replace(s, properties=s.properties or running.value) for n, s in self.declared_now().items()
-        }
-        wanted = choose(inputs, self.policy)
-        cases = list(Case)
-        if cases.index(wanted.case) <= cases.index(running):
-            case = cases[cases.index(running) + 1]
-            wanted = Choice(case, f"{case.name}: the next more general case")
-        return self._move(wanted, why)
-
-    def _move(self, wanted: Choice, why: str) -> tuple[Batch, list[tuple[int, Batch]]]:
-        old = self.kernel
-        assert old is not None
-        if self.sides.free() is None:
-            self.sides = self.sides.doubled()
-            old.widen(self.sides)
-        queued: list[tuple[int, Batch]] = []
-        if isinstance(old, Ordered):
-            assert self.trail is not None
-            given = self.trail.events(None, old.stable).told_apart_by(self.identity)
-            queued = [(i, concat(queue)) for i, queue in old.queues.items()]
-            joined = [one.number for one in self.inputs.values() if one.number not in old.queues]
-            shown = {i: self.trail.events(i, old.stable).told_apart_by(self.identity) for i in joined}
-        else:
-            assert isinstance(old, R3)
-            given, shown = known_to(old)
-        self.forced = None
-        try:
-            self.kernel = self._made(wanted.case)
-            news = tell(self.kernel, self.sides, given, shown, old.stable)
-        except Broken as broken:
-            # What is out by the old case need not be within the new one, but is within the most general.
-            wanted = Choice(Case.R4, f"R4: what is out is not {broken.fact}")
-            self.kernel = self._made(Case.R4)
-            news = tell(self.kernel, self.sides, given, shown, old.stable)
-        self.choice = wanted
-        self.moves.append(f"{case_of(old)} to {wanted.case.name} at {tick_text(old.stable)}: {why}")
-        if wanted.case not in ORDERED:
-            self.trail = None
-        return news, queued
-
-    def _tell_repeats(self, number: int, batch: Batch) -> None:
-        if isinstance(self.kernel, R3 | R4) and len(self.kernel.repeats):
-            name, first = self._said_by(number, batch)
-            rows = self.kernel.repeats
-            self._leave_out(name, Fact.KEYED, first, batch.take(rows), rows.tolist())
-
-    def _tell_late(self, number: int, batch: Batch) -> None:
-        if not isinstance(self.kernel, R4) or not len(self.kernel.late) or isinstance(self.on_late, Drop):
-            return
-        name, first = self._said_by(number, batch)
-        rows = self.kernel.late
-        for row, element in zip(rows.tolist(), batch.take(rows).elements(), strict=True):
-            self.on_late(Violation(Rule.LATE, first + row, element, self.kernel.stable, name))
-
-    def _said_by(self, number: int, batch: Batch) -> tuple[str, int]:
-        """The name of the input that has said a batch, and the position of its first element."""
-        name = next(name for name, one in self.inputs.items() if one.number == number)
-        return name, self.tallies[name].elements + self.tallies[name].refused - len(batch) + 1
-
-    def _note_disagreements(self, kernel: R3 | R4) -> None:
-        names = {one.number: name for name, one in self.inputs.items()}
-        rows = kernel.notes.row[: kernel.notes.rows[0]][: EXAMPLES - len(self.disagreements)]
-        kernel.notes.rows[0] = 0
-        payloads = kernel.noted
-        for (number, _, start, shown, given), payload in zip(rows.tolist(), payloads, strict=False):
-            self.disagreements.append(
-                Disagreement(
-                    names.get(number, "?"),
-                    {key: value for key, value in payload.items() if value is not None},
-                    start,
-                    None if shown == ABSENT else shown,
-                    None if given == ABSENT else given,
-                    kernel.stable,
-                )
-            )
-
-    def count_conduct(self, name: str) -> None:
-        """Add what the kernel has counted for an input to its tally."""
-        number, tally = self.inputs[name].number, self.tallies[name]
-        for what in ("disagreements", "holes", "filled", "late", "removed"):
-            column = getattr(self.sides, what)
-            setattr(tally, what, getattr(tally, what) + int(column[number]))
-            column[number] = 0
-
-
-def _case(case: Case | str | None) -> Case | None:
-    if case is None or isinstance(case, Case):
-        return case
-    if str(case).upper() not in Case.__members__:
-        error = ValueError(f"a case is one of {', '.join(Case.__members__)}, {case!r} is none")
-        error.add_note("Leave it out, and it is picked from the properties of the inputs.")
-        raise error
-    return Case[str(case).upper()]
-
-
-def _checked(name: str, value: Any, *kinds: type) -> Any:
-    """A setting that is of one of its kinds."""
-    if not isinstance(value, kinds):
-        known = " or ".join(kind.__name__ for kind in kinds)
-        error = TypeError(f"{name} is a {known}, not {value!r}")
-        if isinstance(value, type) and issubclass(value, kinds):
-            error.add_note(f"Make one: {value.__name__}().")
-        raise error
-    return value
-
-
-def _whole(parts: list[Batch]) -> Batch:
-    return concat([part for part in parts if len(part)] or parts[:1])
-
-
-def _like(given: Any, output: Batch) -> Any:
-    """Output in the form of what was given."""
-    match given:
-        case Batch():
+        Output is the caller's when this returns. Where an answer raises, it is with the error if that is
+        ours, and else owed to the next call.
+        """
+        output = whole(parts)
+        if self.cleanse is not None:
+            output = self.cleanse.push(output.told_apart_by(self.identity))
+        self.counts += np.bincount(output.kind, minlength=3)[:3]
+        if name is not None:
+            self.tallies[name].led += len(output)
+        self.owed = whole([*([] if self.owed is None else [self.owed]), output])
+        refused, self.refused = self.refused, []
+        error = answered(refused, self.on_broken, self.on_late)
+        output, self.owed = self.owed, None
+        if error is None:
             return output
-        case pa.RecordBatch():
-            return output.to_arrow()
-        case pa.Table() | pa.RecordBatchReader():
-            return pa.Table.from_batches([output.to_arrow()])
-        case Insert() | Adjust() | Stable():
-            return list(output.elements())
-        case _ if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
-            return pa.Table.from_batches([output.to_arrow()])
-        case _:
-            return list(output.elements())
-
-
-def _brief(element: Element) -> str:
-    words = str(element)
-    return words if len(words) <= 200 else f"{words[:197]}..."
+        if isinstance(error, InvalidElementError):
+            error.output = output
+        else:
+            self.owed = output
+        raise error

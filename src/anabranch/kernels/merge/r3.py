@@ -10,7 +10,7 @@ stable changes.
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -61,7 +61,7 @@ from anabranch.model.compiled import compiled, inlined, inner
 from anabranch.model.identity import Words
 from anabranch.model.output_policy import FirstThenFinal, OutputPolicy
 from anabranch.model.payloads import PayloadStore
-from anabranch.model.properties import Fact
+from anabranch.model.properties import Case, Fact
 from anabranch.model.slots import NOBODY
 from anabranch.model.time import BEGINNING, FOREVER
 
@@ -399,6 +399,7 @@ def _shown(nodes: Nodes, i: int, identity: Any, start: Any, end: Any, counts: An
 class R3:
     """State: the nodes and their payloads. The inputs are the caller's."""
 
+    case: ClassVar[Case] = Case.R3
     sides: Sides
     policy: OutputPolicy = field(default_factory=FirstThenFinal)
     remember: int = 16_384

@@ -10,7 +10,7 @@ the nodes, per event and per node that a stable changes; in a node, the square o
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -75,7 +75,7 @@ from anabranch.model.compiled import compiled, inner
 from anabranch.model.identity import Words
 from anabranch.model.output_policy import FirstThenFinal, OutputPolicy, Pace
 from anabranch.model.payloads import PayloadStore
-from anabranch.model.properties import Fact
+from anabranch.model.properties import Case, Fact
 from anabranch.model.slots import NOBODY
 from anabranch.model.time import BEGINNING
 
@@ -268,6 +268,7 @@ def _shown(nodes: Nodes, ledgers: Ledgers, i: int, identity: Any, start: Any, en
 class R4:
     """State: the nodes, their ledgers and payloads. The inputs are the caller's."""
 
+    case: ClassVar[Case] = Case.R4
     sides: Sides
     policy: OutputPolicy = field(default_factory=FirstThenFinal)
     pace: Pace = Pace.SLOWEST

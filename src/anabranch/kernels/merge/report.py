@@ -6,15 +6,20 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from anabranch.kernels.merge.choice import choose
-from anabranch.kernels.merge.nodes import LENGTH, SKIPPED
+from anabranch.kernels.merge.nodes import ABSENT, LENGTH, SKIPPED
 from anabranch.kernels.merge.ordered import Ordered
-from anabranch.kernels.merge.status import InputStatus, Status, lag_of
+from anabranch.kernels.merge.r3 import R3
+from anabranch.kernels.merge.r4 import R4
+from anabranch.kernels.merge.status import Disagreement, InputStatus, Status, lag_of
 from anabranch.model.output_policy import OutputPolicy, Pace
 from anabranch.model.properties import Properties
 from anabranch.model.time import BEGINNING, tick_text
 
 if TYPE_CHECKING:
     from anabranch.kernels.merge.merger import Merger
+
+EXAMPLES = 100
+"""Disagreements that are kept in full."""
 
 
 def explanation(merger: Merger) -> str:
@@ -40,7 +45,7 @@ def status_of(merger: Merger) -> Status:
     """What the merge is doing."""
     choice = merger.choice or choose(merger.declared_now(), merger.policy, merger.forced)
     for name in merger.inputs:
-        merger.count_conduct(name)
+        count_conduct(merger, name)
     queue = (
         (0, 0, 0)
         if merger.kernel is None or isinstance(merger.kernel, Ordered)
@@ -65,6 +70,34 @@ def status_of(merger: Merger) -> Status:
         moves=tuple(merger.moves),
         stuck=_stuck(merger),
     )
+
+
+def count_conduct(merger: Merger, name: str) -> None:
+    """Add what the kernel has counted for an input to its tally."""
+    number, tally = merger.inputs[name].number, merger.tallies[name]
+    for what in ("disagreements", "holes", "filled", "late", "removed"):
+        column = getattr(merger.sides, what)
+        setattr(tally, what, getattr(tally, what) + int(column[number]))
+        column[number] = 0
+
+
+def note_disagreements(merger: Merger, kernel: R3 | R4) -> None:
+    """Keep the first disagreements that a kernel has noted."""
+    names = {one.number: name for name, one in merger.inputs.items()}
+    rows = kernel.notes.row[: kernel.notes.rows[0]][: EXAMPLES - len(merger.disagreements)]
+    kernel.notes.rows[0] = 0
+    payloads = kernel.noted
+    for (number, _, start, shown, given), payload in zip(rows.tolist(), payloads, strict=False):
+        merger.disagreements.append(
+            Disagreement(
+                names.get(number, "?"),
+                {key: value for key, value in payload.items() if value is not None},
+                start,
+                None if shown == ABSENT else shown,
+                None if given == ABSENT else given,
+                kernel.stable,
+            )
+        )
 
 
 def _inputs(merger: Merger) -> Mapping[str, InputStatus]:

@@ -24,8 +24,12 @@ class Tally:
 
 @dataclass(slots=True)
 class Input:
-    """State of one attached input: its number, what was declared, and the greatest stable it has said."""
+    """State of one attached input: its number, what was declared, and the greatest stable it has said.
+
+    One that was forced has joined whatever it guarantees.
+    """
 
     number: int
     declared: Side
     said: int = BEGINNING
+    forced: bool = False

@@ -31,10 +31,11 @@ def widened(merger: "Merger", columns: Columns) -> Callable[[], None]:
         store = kernel.payloads.widened(columns)
     cleansed = None if cleanse is None else cleanse.payloads.widened(columns)
     given = [] if trail is None else fitted(trail.given)
+    owed = None if merger.owed is None else fitted([merger.owed])[0]
     shown = {} if trail is None else {i: fitted(parts) for i, parts in trail.shown.items()}
 
     def commit() -> None:
-        merger.columns = columns
+        merger.columns, merger.owed = columns, owed
         if isinstance(kernel, Ordered) and queues is not None:
             kernel.queues = queues
         elif kernel is not None and not isinstance(kernel, Ordered) and store is not None:

@@ -1,0 +1,21 @@
+"""Random schedules that break promises, each judged beside R4; `./run campaign` runs many more."""
+
+from collections import Counter
+
+import pytest
+from laws.generalising import Schedule, outcome_of, shown
+
+CHUNK = 400
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_whatever_is_broken_the_end_is_that_of_r4(number):
+    seen = Counter()
+    for seed in range(number * CHUNK, (number + 1) * CHUNK):
+        schedule = Schedule.drawn(seed)
+        outcome = outcome_of(schedule)
+        assert outcome.wrong is None, shown(schedule, outcome.wrong)
+        seen["moved"] += outcome.moved
+        seen["relied"] += outcome.relied
+    assert seen["moved"] > CHUNK / 3, "the schedules break promises"
+    assert seen["relied"] < CHUNK / 10, "and what was out by then is seldom an excuse"
