@@ -1,6 +1,6 @@
 """The state of a shard in Spark's state store: what is written, when, and what is read again."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -12,7 +12,7 @@ from pyspark.sql.streaming import TwsTester
 from spark import driving
 from spark.driving import Query, Said, parcels
 
-from anabranch import FOREVER, Adjust, Case, Insert, Raise, Stable
+from anabranch import BEGINNING, FOREVER, Adjust, Case, Insert, Raise, Stable
 from anabranch.engines.spark import journal
 from anabranch.engines.spark.failure import WorkerError, failure
 from anabranch.engines.spark.fragment import Fragment
@@ -231,6 +231,17 @@ class TestWorkers:
         store.fragment = Fragment(Case.R3, identity=("id",))
         with pytest.raises(StateFormatError, match="the checkpoint was begun with identity"):
             store.step(events(10, 10))
+
+    def test_what_was_heard_is_heard_again_with_those_idle_that_were_then(self):
+        store = Store(Fragment(lossy=True, replicas=("a", "b")))
+        for time in (5, 7):
+            ((_, stable),) = split(Parcel.of(Voice("a", "", time), Batch.stable(time)), None, 1)
+            store.step(to_bytes(stable))
+        store.fragment = replace(store.fragment, idle=("b",))
+        assert store.recalled().frontier == BEGINNING
+        assert store.recalled().hear([]).output == []
+        store.step()
+        assert store.recalled().frontier == 7
 
     def test_a_worker_that_is_behind_hears_only_what_it_missed(self):
         store = Store()

@@ -42,6 +42,7 @@ class ReplicasTable(Table):
     properties: Any = None
     pace: Any = None
     replicas: Names = field(default_factory=list)
+    idle: Names = field(default_factory=list)
     on_invalid: Any = None
     on_broken: Any = None
     on_late: Any = None

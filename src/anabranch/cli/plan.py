@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from anabranch.cli.merge_tables import ChangesTable, MergeTable
 from anabranch.engines.spark.checkpoint import begun, completed
 from anabranch.engines.spark.layout import ALONE, names_of
+from anabranch.engines.spark.merge import has_channels, replicas_of
 from anabranch.kernels.merge.merger import Merger
 from anabranch.model.output_policy import Pace
+from anabranch.model.properties import Properties
 from anabranch.model.span import span, span_text
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ class Plan:
 
 def plan(job: Job, rows: DataFrame | Door, merged: DataFrame) -> Plan:
     """What a job would do with these rows."""
-    merger = _merger(job.merge)
+    merger = _merger(job.merge, rows)
     status = merger.status()
     done = completed(job.checkpoint)
     after = f"after micro-batch {done}" if done >= 0 else "anew"
@@ -92,9 +94,13 @@ def _as(job: Job) -> str:
     return f", as {job.sink.format}" if job.folder else ""
 
 
-def _merger(table: MergeTable | ChangesTable) -> Merger:
+def _merger(table: MergeTable | ChangesTable, rows: DataFrame | Door) -> Merger:
     """A merge with the replicas that are known, and one that stands for all others."""
     given = table.arguments()
+    facts = given.get("properties")
+    promised = None if facts is None else Properties.of(*([facts] if isinstance(facts, str) else facts))
+    if promised is not None and has_channels(rows, table.channel, table.replica):
+        promised = promised.of_channels()
     merger = Merger(
         given.get("case"),
         given.get("policy"),
@@ -103,10 +109,11 @@ def _merger(table: MergeTable | ChangesTable) -> Merger:
     )
     lossy = given.get("lossy", False)
     some = () if isinstance(lossy, bool) else names_of(lossy) or ()
-    named = list(dict.fromkeys([*(names_of(given["replicas"]) or ()), *some]))
+    known = names_of(given["replicas"]) or replicas_of(rows, table.replica)
+    named = list(dict.fromkeys([*known, *some]))
     for name in [*named, f"every {'other ' if named else ''}replica"]:
         complete = not lossy if isinstance(lossy, bool) else name not in some
-        merger.attach(name, properties=given.get("properties"), complete=complete)
+        merger.attach(name, properties=promised, complete=complete)
     return merger
 
 

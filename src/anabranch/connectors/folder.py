@@ -83,6 +83,16 @@ class Folder:
         """None: what was done to a row is for its file to say."""
         return None
 
+    @property
+    def replicas(self) -> tuple[str, ...]:
+        """The names of the folders that were there when it was made."""
+        return tuple(listed(Path(self.path))) if self.adds_replica else ()
+
+    @property
+    def channels(self) -> bool:
+        """No: the files of a replica are in the order of their names."""
+        return False
+
     def told(self, layout: Layout) -> Mapping[str, Any]:
         """Which folder it is, and whether rows are numbered by its files and lines, replica by replica."""
         own = self.adds_replica and layout.replica == REPLICA

@@ -102,6 +102,20 @@ class Properties:
         gone = {one for one in self.facts if fact in Properties.of(one)}
         return Properties(self.facts - Properties(frozenset(gone)).facts)
 
+    def of_channels(self) -> "Properties":
+        """What is true of a stream whose channels each have these properties, however they are interleaved.
+
+        There are no adjusts, adjusts only shorten and no event is removed: each element is one of a channel,
+        so what is true of every element stays true. A key stays one where all that is said of a payload and
+        start keeps to one channel, as it must anyhow for its adjusts to come after it. Nothing about order
+        stays: an element of one channel may come between any two of another. Nor is such a stream closed: its
+        stable is the least of its channels', and others may have events beyond it.
+
+        >>> str(Properties.of(Fact.STRICTLY_INCREASING, Fact.INSERT_ONLY, Fact.CLOSED).of_channels())
+        'insert only, keyed, shrinking, kept'
+        """
+        return Properties(self.facts & {Fact.INSERT_ONLY, Fact.KEYED, Fact.SHRINKING, Fact.KEPT})
+
     def __contains__(self, fact: Fact) -> bool:
         return fact in self.facts
 

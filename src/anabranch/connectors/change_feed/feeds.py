@@ -44,6 +44,16 @@ class DeltaChanges:
         """The column in which it says what was done to a row."""
         return self.feeds.names["op"]
 
+    @property
+    def replicas(self) -> tuple[str, ...]:
+        """The names of the tables, where there are several."""
+        return () if self.replica is None else tuple(self.feeds.tables)
+
+    @property
+    def channels(self) -> bool:
+        """No: the versions of a table are in order."""
+        return False
+
     def told(self, layout: Layout) -> Mapping[str, Any]:
         """Nothing: a sink need not know which tables were read."""
         return {}

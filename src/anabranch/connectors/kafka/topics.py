@@ -51,6 +51,16 @@ class Kafka:
         form = self.feeds.form()
         return form.op if isinstance(form, Debezium) else None
 
+    @property
+    def replicas(self) -> tuple[str, ...]:
+        """The names of the topics, where there are several."""
+        return () if self.feeds.replica is None else tuple(self.feeds.topics)
+
+    @property
+    def channels(self) -> bool:
+        """Yes: each partition of a topic is one, and there may be more of them at any time."""
+        return True
+
     def told(self, layout: Layout) -> Mapping[str, Any]:
         """Nothing: a sink need not know which topics were read."""
         return {}

@@ -34,6 +34,16 @@ class Door(Protocol):
         """The column in which it says what was done to a row, if it adds one; it never says stable there."""
         ...
 
+    @property
+    def replicas(self) -> tuple[str, ...]:
+        """The replicas that it knows by name before they send a row; none where rows say whose they are."""
+        ...
+
+    @property
+    def channels(self) -> bool:
+        """Its replicas may have several channels, each in its own order."""
+        ...
+
     def told(self, layout: Layout) -> Mapping[str, Any]:
         """What the schema of the merged rows says of where they are from, for sinks."""
         ...

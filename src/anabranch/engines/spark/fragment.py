@@ -31,8 +31,12 @@ class Fragment:
     """The replicas that may have holes, or whether all may."""
     replicas: tuple[str, ...] = ()
     """Replicas that are waited for from the beginning; others join with their first row."""
+    idle: tuple[str, ...] = ()
+    """Replicas that nobody waits for while they are silent; the next run of a query may say others."""
     channels: int | None = None
     """How many channels every replica has; None: those that have spoken."""
+    by_channel: bool = False
+    """What is promised holds for each channel of a replica by itself, and there may be several."""
     on_invalid: Policy = field(default_factory=Quarantine)
     on_broken: Policy | Generalise = field(default_factory=Quarantine)
     on_late: Policy = field(default_factory=Quarantine)
@@ -58,6 +62,12 @@ class Fragment:
             on_late=_answer(self.on_late, refuse),
             remember=self.remember,
         )
+
+    def promised(self) -> Properties | None:
+        """What holds of a replica, of all its channels together."""
+        if self.properties is None or not self.by_channel:
+            return self.properties
+        return self.properties.of_channels()
 
     def changes(self) -> Changes | None:
         """The table of a replica at its beginning, where replicas send changes."""

@@ -47,6 +47,8 @@ class Step(msgspec.Struct):
     bytes: int
     check: int
     """CRC-32 of the chunks."""
+    idle: tuple[str, ...] = ()
+    """The replicas that were said to be idle; another run of the query may say others."""
 
 
 class Head(msgspec.Struct):
@@ -105,7 +107,8 @@ class Journal:
             shard, done = Shard.load(self.fragment, number, data), 0
         first = sum(step.chunks for step in head.steps[:done])
         for step in head.steps[done:]:
-            shard.hear([from_bytes(part) for part in _unframed(_read(self._heard, first, step))])
+            heard = [from_bytes(part) for part in _unframed(_read(self._heard, first, step))]
+            shard.hear(heard, step.idle)
             first += step.chunks
         return head, shard
 
@@ -131,7 +134,7 @@ class Journal:
             values = list(_framed(heard))
             for n, value in enumerate(values):
                 self._heard.updateValue((first + n,), (value,))
-            head.steps.append(Step(stamp, len(values), size, _check(values)))
+            head.steps.append(Step(stamp, len(values), size, _check(values), self.fragment.idle))
         head.batch = batch
         self._head.update((msgspec.msgpack.encode(head),))
         _held[name] = Held(stamp, shard)

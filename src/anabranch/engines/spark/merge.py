@@ -55,6 +55,7 @@ def merge(
     lossy: bool | Iterable[str] = False,
     pace: Pace = Pace.SLOWEST,
     replicas: Iterable[str] = (),
+    idle: Iterable[str] = (),
     on_invalid: Policy | None = None,
     on_broken: Policy | Generalise | None = None,
     on_late: Policy | None = None,
@@ -68,6 +69,9 @@ def merge(
     ``identity`` what of it tells events apart. How far a replica has come is known from rows whose ``kind``
     column says stable, or from ``disorder``, a bound on how late its rows are. ``channel`` and ``sequence``
     say in which order a replica meant its rows; without them a micro-batch is one instant.
+
+    ``replicas`` are awaited from the beginning (default: those that the source knows by name), but for those
+    in ``idle`` while they are silent. What ``properties`` promise holds for each channel of a replica.
 
     Out come the columns kind, start, end, old_end and the payload, with at most one stable per micro-batch
     after all it covers, and ``refused`` for rows that were not used (null for elements).
@@ -93,6 +97,7 @@ def merge(
         lossy=lossy,
         pace=pace,
         replicas=replicas,
+        idle=idle,
         on_invalid=on_invalid,
         on_broken=on_broken,
         on_late=on_late,
@@ -112,6 +117,7 @@ def fragment_of(
     lossy: bool | Iterable[str],
     pace: Pace,
     replicas: Iterable[str],
+    idle: Iterable[str],
     on_invalid: Policy | None,
     on_broken: Policy | Generalise | None,
     on_late: Policy | None,
@@ -126,6 +132,7 @@ def fragment_of(
         properties=_properties(properties),
         lossy=lossy if isinstance(lossy, bool) else frozenset(names_of(lossy) or ()),
         replicas=tuple(names_of(replicas) or ()),
+        idle=tuple(names_of(idle) or ()),
         on_invalid=on_invalid or Quarantine(),
         on_broken=on_broken or Quarantine(),
         on_late=on_late or Quarantine(),
@@ -169,6 +176,12 @@ def merged(rows: "DataFrame | Door", layout: Layout, fragment: Fragment, rows_pe
     _check_names(layout, fragment)
     if not isinstance(rows, DataFrame):
         _check_replica(rows, layout)
+    fragment = replace(
+        fragment,
+        replicas=fragment.replicas or replicas_of(rows, layout.replica),
+        by_channel=has_channels(rows, layout.channel, layout.replica),
+    )
+    _check_case(fragment)
     layout = _in_ticks(layout, schema)
     payload_names = layout.payload_of(schema.names)
     check_forms(rows.schema, layout.identity or payload_names)
@@ -255,7 +268,7 @@ def _check_progress(rows: "DataFrame | Door", layout: Layout) -> None:
 def _check_names(layout: Layout, fragment: Fragment) -> None:
     lossy = frozenset[str]() if isinstance(fragment.lossy, bool) else fragment.lossy
     if layout.replica is None:
-        for name in sorted({*lossy, *fragment.replicas} - {ALONE}):
+        for name in sorted({*lossy, *fragment.replicas, *fragment.idle} - {ALONE}):
             error = ValueError(f"{name!r} is named as a replica, and no column says whose a row is")
             error.add_note("Name the column in replica, or leave the names out.")
             raise error
@@ -263,6 +276,37 @@ def _check_names(layout: Layout, fragment: Fragment) -> None:
         names = ", ".join(map(repr, fragment.replicas))
         error = ValueError(f"a lossy replica is one of those in replicas, {name!r} is none of {names}")
         error.add_note("Spell it as its rows do, add it to replicas, or leave replicas out.")
+        raise error
+
+
+def replicas_of(rows: "DataFrame | Door", replica: str | None) -> tuple[str, ...]:
+    """The replicas that a source knows by name, where it is the one that says whose a row is."""
+    from pyspark.sql import DataFrame
+
+    if isinstance(rows, DataFrame) or replica is None or replica != rows.replica:
+        return ()
+    return rows.replicas
+
+
+def has_channels(rows: "DataFrame | Door", channel: str | None, replica: str | None) -> bool:
+    """Whether a replica may speak through several channels, each in its own order."""
+    from pyspark.sql import DataFrame
+
+    if channel is not None:
+        return channel != replica
+    return not isinstance(rows, DataFrame) and rows.channels
+
+
+def _check_case(fragment: Fragment) -> None:
+    """Raise where a case is forced that needs the order of rows that come by several channels."""
+    if fragment.case is None or not fragment.by_channel:
+        return
+    if not fragment.case.admits(fragment.case.value.of_channels()):
+        error = ValueError(
+            f"{fragment.case.name} is forced, and needs the rows of a replica in one order; "
+            "they come by several channels, and are in order within each"
+        )
+        error.add_note("Let the case be picked, or force R3 or R4.")
         raise error
 
 

@@ -16,7 +16,7 @@ channel, or by commit time and then in the order in which they are heard.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
@@ -103,13 +103,19 @@ class Shard:
         """Bytes of state."""
         return self.merger.status().bytes + sum(table.nbytes for table in self.tables.values())
 
-    def hear(self, parcels: Sequence[Parcel]) -> Heard:
-        """What comes of the parcels of one micro-batch, in whatever order they are given."""
+    def hear(self, parcels: Sequence[Parcel], idle: Iterable[str] | None = None) -> Heard:
+        """What comes of the parcels of one micro-batch, in whatever order they are given.
+
+        ``idle`` are the replicas that nobody waits for while they are silent; None: as the fragment says.
+        """
         self._now = Heard()
         channels = turns_of(parcels, at_one_instant=self.fragment.key is not None)
         for name in sorted({replica for replica, _ in channels}):
             if name not in self.merger.tallies:
                 self._join(name, None)
+        self._wait_for_none_of(
+            self.fragment.idle if idle is None else idle, {replica for replica, _ in channels}
+        )
         if self.fragment.key is None:
             channels, self._aside = set_aside(channels, self.merger.shows)
         at_the_end: dict[tuple[str, str], int] = {}
@@ -130,6 +136,19 @@ class Shard:
         heard = self._now
         heard.output = list(_together(heard.output))
         return heard
+
+    def _wait_for_none_of(self, idle: Iterable[str], speaking: Set[str]) -> None:
+        """Let replicas be idle that are said to be and do not speak; one that nobody knows is an error."""
+        for name in idle:
+            if name not in self.merger.tallies:
+                known = ", ".join(map(repr, self.merger.tallies)) or "none"
+                error = ValueError(
+                    f"a replica that is idle has spoken before or is awaited, {name!r} has and is neither"
+                )
+                error.add_note(f"Spell it as its rows do, or leave it out of idle; known are: {known}.")
+                raise error
+            if name in self.merger.inputs and name not in speaking:
+                self._says_out(self.merger.idle(name))
 
     def _says(self, turn: Turn, at_the_end: dict[tuple[str, str], int]) -> None:
         """Let a channel say what it says; stables of unordered channels wait until the end."""
@@ -291,7 +310,8 @@ class Shard:
 
     def _join(self, replica: str, guarantee: int | None) -> None:
         complete = self.fragment.is_complete(replica)
-        self._says_out(self.merger.attach(replica, guarantee, self.fragment.properties, complete=complete))
+        promised = self.fragment.promised()
+        self._says_out(self.merger.attach(replica, guarantee, promised, complete=complete))
         self.frontiers[replica] = {}
         table = self.fragment.changes()
         if table is not None:
