@@ -29,7 +29,14 @@ WARM = 2
 WARM_SECONDS = 10
 REPLICAS = ("a", "b", "c")
 SCHEMA = "id long, at timestamp, text string"
-MERGING = {"start": "at", "replica": "replica", "disorder": "1 second", "case": "R3", "identity": "id"}
+MERGING = {
+    "start": "at",
+    "replica": "replica",
+    "disorder": "1 second",
+    "lossy": False,
+    "case": "R3",
+    "identity": "id",
+}
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
 

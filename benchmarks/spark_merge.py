@@ -40,7 +40,14 @@ SPARKS = {
     },
 }
 """De-duplication with the settings that Spark comes with, instead of those that suit it and us."""
-STEADY = {"start": "at", "replica": "replica", "disorder": "1 second", "case": "R3", "identity": "id"}
+STEADY = {
+    "start": "at",
+    "replica": "replica",
+    "disorder": "1 second",
+    "lossy": False,
+    "case": "R3",
+    "identity": "id",
+}
 
 
 def written(
@@ -103,7 +110,7 @@ def contenders(spark, place: Path, disorder: str = "1 second"):
     def deduplicated():
         return files().withWatermark("at", disorder).dropDuplicatesWithinWatermark(["id", "text"])
 
-    merging = {"start": "at", "replica": "replica", "disorder": disorder, "case": "R3"}
+    merging = {"start": "at", "replica": "replica", "disorder": disorder, "lossy": False, "case": "R3"}
     return {
         "scan": files,
         "identity mapInArrow": lambda: files().mapInArrow(same, schema),

@@ -49,7 +49,9 @@ def heard(random: Random, truth: list[Reading]) -> list[Heard]:
 
 def merged(feed: "DataFrame", place: Path) -> Result:
     """The tips of both gateways as one table."""
-    rows = ab.merge(feed, replica="replica", start="at", payload=["sensor", "value"], disorder="1 minute")
+    rows = ab.merge(
+        feed, replica="replica", start="at", payload=["sensor", "value"], disorder="1 minute", lossy=False
+    )
     query = ab.write_folder(rows, place / "out", checkpoint=place / "checkpoint", available_now=True)
     ab.wait(query)
     table = ab.table(feed.sparkSession.read.parquet(str(place / "out"))).collect()

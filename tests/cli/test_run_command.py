@@ -356,7 +356,7 @@ def rows(spark):
     rate = spark.readStream.format("rate").load()
     return rate.selectExpr("timestamp as at", "value % 5 as room", "value as noise", "'a' as line")
 
-MERGE = {"start": "at", "replica": "line", "identity": ["room"], "disorder": "1 second"}
+MERGE = {"start": "at", "replica": "line", "identity": ["room"], "disorder": "1 second", "lossy": False}
 MERGE["properties"] = "keyed"
 SINK = {"path": "out"}
 SPARK = {"master": "local[2]", "shards": 2}

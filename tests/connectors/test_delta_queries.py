@@ -215,7 +215,9 @@ def test_types_survive_from_spark_to_the_table_and_back(spark, tmp_path, zone):
         empty = {"replica": "a", "at": at + dt.timedelta(minutes=1), "id": 2}
         pq.write_table(pa.Table.from_pylist([full, empty], schema), tmp_path / "in" / "1.parquet")
         rows = spark.readStream.schema(TYPED).parquet(str(tmp_path / "in"))
-        merged = ab.merge(rows, replica="replica", start="at", duration="1 hour", disorder="1 hour")
+        merged = ab.merge(
+            rows, replica="replica", start="at", duration="1 hour", disorder="1 hour", lossy=False
+        )
         for kind in ("history", "current"):
             query = write_table(
                 merged,

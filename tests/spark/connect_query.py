@@ -32,7 +32,9 @@ def main(folder: Path) -> None:
     doors = {"frame": feed, "folder": ab.folder(spark, folder / "in", schema=SCHEMA)}
     found = {}
     for name, door in doors.items():
-        merged = ab.merge(door, replica="gateway", start="at", payload="sensor", disorder="1 minute")
+        merged = ab.merge(
+            door, replica="gateway", start="at", payload="sensor", disorder="1 minute", lossy=True
+        )
         out = folder / name
         query = ab.write_folder(merged, out, checkpoint=folder / f"{name}-checkpoint", available_now=True)
         ab.wait(query)

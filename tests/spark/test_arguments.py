@@ -39,13 +39,13 @@ def test_a_stream_that_would_never_be_stable_is_refused(spark, tmp_path, feed):
     put(tmp_path, "east", 0, [Insert({"value": "x"}, 5, 9)])
     folder = ab.folder(spark, tmp_path)
     refused(ValueError, "nothing would ever become stable", ab.merge, folder, start="start")
-    ab.merge(feed, start="at", replica="who", disorder="1 minute")
-    ab.merge(spark.createDataFrame([], COLUMNS), start="at", replica="who")
+    ab.merge(feed, start="at", replica="who", disorder="1 minute", lossy=False)
+    ab.merge(spark.createDataFrame([], COLUMNS), start="at", replica="who", lossy=False)
 
 
 def test_who_sent_a_row_is_not_a_part_of_it_unless_that_is_said(spark, tmp_path):
     put(tmp_path, "east", 0, [Insert({"value": "x"}, 5, 9)])
-    folder, named = ab.folder(spark, tmp_path), {"start": "start", "disorder": 1}
+    folder, named = ab.folder(spark, tmp_path), {"start": "start", "disorder": 1, "lossy": True}
     note = refused(ValueError, "'replica' says who sent a row, and", ab.merge, folder, **named)
     assert "Give replica='replica'" in note
     assert "payload" in note
@@ -149,3 +149,18 @@ def test_variants_do_not_tell_events_apart_and_travel_beside_what_does(spark):
     merged = ab.table(ab.merge(rows, start="at", identity="id").where("kind = 'insert'"))
     shown = ("id", "to_json(struct(v)) as v")
     assert merged.selectExpr(*shown).collect() == rows.selectExpr(*shown).collect()
+
+
+def test_whether_replicas_may_lose_rows_is_asked_where_no_row_can_say_it(spark, feed):
+    static = spark.createDataFrame([], COLUMNS)
+    whose = {"start": "at", "replica": "who"}
+    for rows, given in ((feed, {"disorder": "1 minute"}), (static, {"disorder": "1 minute"}), (static, {})):
+        note = refused(ValueError, "none of them vouches", ab.merge, rows, **whose, **given)
+        assert "lossy=True if a replica may lose rows" in note
+        assert "lossy=False if each has every row" in note
+        for answer in (True, False, ["west"]):
+            ab.merge(rows, **whose, **given, lossy=answer)
+    ab.merge(feed, start="at", disorder="1 minute")
+    ab.merge(static, start="at")
+    ab.merge(feed, start="at", replica="who", kind="v")
+    ab.merge_changes(feed, key="v", time="at", op="v", replica="who", payload="v", disorder="1 minute")

@@ -14,6 +14,7 @@ from msgspec import field
 from anabranch.cli.inputs import policy_argument
 from anabranch.cli.job_tables import Names, Table, one_of, table
 from anabranch.engines.spark.ops import spellings
+from anabranch.engines.spark.vouching import check_answered, is_inferred
 from anabranch.kernels.merge.merger import Generalise
 from anabranch.model.output_policy import POLICIES, OutputPolicy, Pace
 from anabranch.model.validity import Drop, Quarantine, Raise
@@ -68,11 +69,13 @@ class MergeTable(ReplicasTable, kw_only=True):
     duration: Any = None
     kind: str | None = None
     identity: Names | None = None
-    lossy: bool | Names = False
+    lossy: bool | Names | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """What the function is called with; a word in place of true or false is refused."""
+        """What the function is called with; a word in place of true or false is refused, and no answer."""
         _check_lossy(self.lossy)
+        inferred = is_inferred(replica=self.replica, kind=self.kind, disorder=self.disorder)
+        check_answered(self.lossy, inferred=inferred, in_file=True)
         return ReplicasTable.arguments(self)
 
     def merged(self, rows: DataFrame | Door) -> DataFrame:
@@ -133,7 +136,7 @@ def _policy(value: Any) -> OutputPolicy | None:
         raise error from None
 
 
-def _check_lossy(value: bool | Names) -> None:
+def _check_lossy(value: bool | Names | None) -> None:
     """Raise where a word that means all or none would be taken for the name of a replica."""
     meant = _LOSSY.get(value.lower()) if isinstance(value, str) else None
     if meant is not None:

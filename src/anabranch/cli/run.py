@@ -11,6 +11,7 @@ FILE.toml has the tables [source], [merge] or [changes], and [sink], and [spark]
   end = "until"
   replica = "replica"
   disorder = "30 seconds"
+  lossy = true                       may a replica lose rows? what it means is told if it is left out
   policy = "final"                   or { name = "quorum", fraction = 0.6, lag = 60 }
 
   [sink]

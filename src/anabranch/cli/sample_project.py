@@ -38,7 +38,8 @@ start = "at"                    # when a reading begins to hold,
 duration = "1 minute"           # and for how long
 replica = "replica"             # who says it: the name of its folder
 disorder = "2 minutes"          # a replica is never further out of order than this
-lossy = true                    # each may miss readings; what one of them heard counts
+lossy = true                    # each may miss readings: what one of them heard counts, and is final when
+                                # both have passed it; false: the one that is ahead decides what there is
 properties = "keyed"            # one replica says a reading once,
 on_broken = "drop"              # so a second time is a repeat, and is left out
 

@@ -19,6 +19,7 @@ from anabranch.engines.spark.session import shards_of
 from anabranch.engines.spark.shards import shard_ids
 from anabranch.engines.spark.stages import OBSERVED, packed, run_last
 from anabranch.engines.spark.unpacking import REFUSED, TIMES, Unpacking
+from anabranch.engines.spark.vouching import Lossy, check_answered, is_inferred
 from anabranch.kernels.merge.merger import Generalise, Merger
 from anabranch.model.identity import identities
 from anabranch.model.output_policy import POLICIES, FinalOnly, FirstThenFinal, OutputPolicy, Pace
@@ -52,7 +53,7 @@ def merge(
     case: Case | str | None = None,
     policy: OutputPolicy | None = None,
     properties: Properties | Fact | str | Iterable[Fact | str] | None = None,
-    lossy: bool | Iterable[str] = False,
+    lossy: Lossy | None = None,
     pace: Pace = Pace.SLOWEST,
     replicas: Iterable[str] = (),
     idle: Iterable[str] = (),
@@ -72,6 +73,8 @@ def merge(
 
     ``replicas`` are awaited from the beginning (default: those that the source knows by name), but for those
     in ``idle`` while they are silent. What ``properties`` promise holds for each channel of a replica.
+    ``lossy`` says whether replicas, or which, may have lost rows: it is asked for where how far they have
+    come is inferred (`vouching.py`); those that say stable themselves are complete unless it says otherwise.
 
     Out come the columns kind, start, end, old_end and the payload, with at most one stable per micro-batch
     after all it covers, and ``refused`` for rows that were not used (null for elements).
@@ -89,12 +92,15 @@ def merge(
         names_of(identity),
         span(disorder, "disorder"),
     )
+    static = kind is None and disorder is None and _is_static(rows)
+    inferred = is_inferred(replica=replica, kind=kind, disorder=disorder, static=static)
+    check_answered(lossy, inferred=inferred)
     fragment = fragment_of(
         identity=layout.identity,
         case=case,
         policy=policy,
         properties=properties,
-        lossy=lossy,
+        lossy=lossy or False,
         pace=pace,
         replicas=replicas,
         idle=idle,
@@ -114,7 +120,7 @@ def fragment_of(
     case: Case | str | None,
     policy: OutputPolicy | None,
     properties: Properties | Fact | str | Iterable[Fact | str] | None,
-    lossy: bool | Iterable[str],
+    lossy: Lossy,
     pace: Pace,
     replicas: Iterable[str],
     idle: Iterable[str],
@@ -226,6 +232,12 @@ def spark_schema(
         texts = t.StructType([t.StructField(name, t.StringType()) for name in FIELDS])
         fields.append(t.StructField(REFUSED, texts))
     return t.StructType(fields)
+
+
+def _is_static(rows: object) -> bool:
+    from pyspark.sql import DataFrame
+
+    return isinstance(rows, DataFrame) and not rows.isStreaming
 
 
 def _check_rows(rows: object) -> None:
