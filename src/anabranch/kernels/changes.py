@@ -204,7 +204,7 @@ class Changes:
 
     def _forget_what_is_gone(self, payload: pa.RecordBatch, brought: NDArray[np.int32]) -> None:
         if self.frontier == FOREVER:
-            self.chains, self.payloads = Chains.of_capacity(_ROOM), PayloadStore(self.payloads.schema)
+            self.chains, self.payloads = Chains.of_capacity(_ROOM), PayloadStore(self.payloads.columns)
             return
         self.payloads.adopt(payload, self.chains.place, brought)
         if self.payloads.crowded(self.chains.used):
