@@ -18,6 +18,8 @@ class SourceTable(Table):
     path: str | None = None
     schema: str | None = None
     by_replica: bool | None = None
+    zone: str | None = None
+    """The time zone of texts of times that name none; None: that of the Spark session."""
     files_per_trigger: int | None = None
     bytes_per_trigger: int | None = None
     rows_per_trigger: int | None = None
@@ -33,6 +35,7 @@ class SourceTable(Table):
         if self.delta is not None:
             self._check_delta(self.delta)
             return
+        self._check_zone()
         limits = ("files_per_trigger", "bytes_per_trigger", "rows_per_trigger")
         if self.by_replica is not None and (self.kafka is not None or self.format is not None):
             error = ValueError("[source] by_replica is for folders, and this source is none")
@@ -68,6 +71,19 @@ class SourceTable(Table):
                 )
                 raise error
 
+    def _check_zone(self) -> None:
+        if self.zone is None:
+            return
+        if self.kafka is not None:
+            error = ValueError("[source] zone is for folders, and [source.kafka] is given")
+            error.add_note("Write it in [source.kafka].")
+            raise error
+        if self.format is not None:
+            error = ValueError(f"[source] zone is for folders, and the format is {self.format!r}")
+            error.add_note('Spark reads times in its own zone: [spark.config] "spark.sql.session.timeZone".')
+            raise error
+        _check_zone_name("[source]", self.zone)
+
     def _check_delta(self, delta: DeltaSourceTable) -> None:
         delta.check()
         for key in self.__struct_fields__:
@@ -78,6 +94,8 @@ class SourceTable(Table):
 
     def _check_kafka(self, kafka: KafkaSourceTable) -> None:
         kafka.check()
+        if kafka.zone is not None:
+            _check_zone_name("[source.kafka]", kafka.zone)
         for key in ("path", "format", "files_per_trigger", "bytes_per_trigger", "options", "select"):
             if getattr(self, key):
                 error = ValueError(f"[source] {key} is not for topics, and [source.kafka] is given")
@@ -87,6 +105,16 @@ class SourceTable(Table):
             error = ValueError("[source] has the columns of the values of records, and no schema is given")
             error.add_note("Write schema = 'sensor string, at timestamp, …' in [source].")
             raise error
+
+
+def _check_zone_name(where: str, zone: str) -> None:
+    from anabranch.connectors.time_texts import zone_named
+
+    try:
+        zone_named(zone)
+    except ValueError as error:
+        error.add_note(f"It is zone in {where}.")
+        raise
 
 
 class TableSinkTable(Table):

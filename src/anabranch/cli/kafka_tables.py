@@ -48,6 +48,8 @@ class KafkaSourceTable(Table):
     """Files of schemas by their numbers in a registry."""
     key: str | None = None
     timestamp: str | None = None
+    zone: str | None = None
+    """The time zone of texts of times that name none; None: that of the Spark session."""
     begin: Any = "earliest"
     patience: str | None = None
     config: Config = field(default_factory=dict)
@@ -76,6 +78,7 @@ class KafkaSourceTable(Table):
             format=self._format(job) if self.values == "avro" else self.values,
             key=self.key,
             timestamp=self.timestamp,
+            zone=self.zone,
             start=self.begin,
             config=settings(self.config, "[source.kafka]"),
             **{name: value for name, value in given.items() if value is not None},

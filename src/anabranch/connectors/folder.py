@@ -45,6 +45,7 @@ from anabranch.connectors.row_files import (
     rows_of_file,
     stretches,
 )
+from anabranch.connectors.time_texts import zone_named
 from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.layout import ALONE, Layout
 from anabranch.engines.spark.packing import BYTES, Packing
@@ -103,7 +104,7 @@ class Folder:
         """The rows of the files as parcels."""
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        zone = self.sparkSession.conf.get("spark.sql.session.timeZone")
+        zone = self.options.get("zone") or self.sparkSession.conf.get("spark.sql.session.timeZone")
         arrow = by_folder(to_arrow_schema(self.schema, timezone=zone), added=self.adds_replica)
         return (
             self.sparkSession.readStream.format(NAME)
@@ -123,6 +124,7 @@ def folder(
     *,
     schema: "StructType | str | None" = None,
     by_replica: bool | None = None,
+    zone: str | None = None,
     files_per_trigger: int | None = None,
     bytes_per_trigger: int | None = None,
     rows_per_trigger: int | None = None,
@@ -133,7 +135,8 @@ def folder(
     that has not the columns it names, or not in types that convert, stops the query; a line of JSON that does
     not fit is refused alone. ``by_replica``: there is a sub-folder for each replica, or there is none; None
     takes what is there. Where there are sub-folders, the column ``replica`` holds their names; if the schema
-    has that column itself, only for rows that do not say it.
+    has that column itself, only for rows that do not say it. ``zone`` is the time zone of texts of times that
+    name none; None is that of the Spark session.
 
     Names that begin with a dot or an underscore and those of temporary files are passed over; any other file
     that cannot be read or placed stops the query, with its name. At most so many files, bytes and rows are
@@ -153,6 +156,9 @@ def folder(
         if limit is not None and limit < 1:
             raise ValueError(f"{name} is 1 or more, not {limit}")
     options = {name: str(limit) for name, limit in limits.items() if limit is not None}
+    if zone is not None:
+        zone_named(zone)
+        options["zone"] = zone
     now = listing(place)
     struct = _struct(place, now, schema)
     named = REPLICA in struct.names

@@ -1,21 +1,23 @@
 """JSON texts as rows of an Arrow schema: all at once where they fit, one by one where some do not.
 
-A text is one object. A field that is no column is left out; a column without a field is null. Times and dates
-are ISO 8601, binary is base 64, a map is an object, a decimal is a number or text. The same rules hold in
-both ways, so whether a text is a row does not depend on its neighbours. NaN and Infinity are floats, as many
-writers spell them.
+A text is one object. A field that is no column is left out; a column without a field is null. Times (see
+`time_texts`) and dates are ISO 8601, binary is base 64, a map is an object, a decimal is a number or text.
+The same rules hold in both ways, so whether a text is a row does not depend on its neighbours. NaN and
+Infinity are floats, as many writers spell them.
 """
 
 import base64
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import date, time
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.json
+
+from anabranch.connectors.time_texts import ticks_of, times_of
 
 _SPACE = b" \t\r\n"
 _DEEPEST = 100
@@ -59,7 +61,7 @@ def _plain_rows(texts: Sequence[bytes], columns: pa.Schema) -> JsonRows:
                 raise ValueError(f"a row is one object, this is {row.num_rows}")
         except ValueError as reason:
             # What Arrow calls row 0 is this text alone.
-            refused.append((n, re.sub(r" in row \d+$", "", str(reason))))
+            refused.append((n, _misfit(text, columns) or re.sub(r" in row \d+$", "", str(reason))))
             continue
         rows.append(row)
         origin.append(n)
@@ -100,12 +102,74 @@ def _parsed(data: bytes, columns: pa.Schema) -> pa.RecordBatch:
     table = pa.json.read_json(pa.BufferReader(data), read_options=reading, parse_options=options)
     if not len(columns):
         return pa.RecordBatch.from_struct_array(pa.array([{}] * table.num_rows, pa.struct([])))
-    return _stacked(table.cast(columns).to_batches(), columns)
+    pairs = zip(table.columns, columns, strict=True)
+    meant = [_meant(column.combine_chunks(), field.type) for column, field in pairs]
+    return pa.RecordBatch.from_arrays(meant, schema=columns)
+
+
+def _meant(column: Any, kind: pa.DataType) -> Any:
+    """What was read for a type as values of that type."""
+    if pa.types.is_timestamp(kind):
+        return times_of(column, kind)
+    if not _holds_times(kind):
+        return column.cast(kind)
+    if pa.types.is_struct(kind):
+        fields = [_meant(column.field(n), field.type) for n, field in enumerate(kind)]
+        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=column.is_null())
+    values = _meant(column.values, kind.value_type)
+    return pa.ListArray.from_arrays(column.offsets, values, type=kind, mask=column.is_null())
+
+
+def _holds_times(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) or any(
+        _holds_times(kind.field(n).type) for n in range(kind.num_fields)
+    )
+
+
+def _misfit(text: bytes, columns: pa.Schema) -> str | None:
+    """Which column has a value of another sort than it holds, where that is what is wrong with a text."""
+    try:
+        said = msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(said, dict):
+        return None
+    found = (_unlike(said.get(field.name), field.type, field.name) for field in columns)
+    return next((reason for reason in found if reason is not None), None)
+
+
+def _unlike(value: Any, kind: pa.DataType, path: str) -> str | None:
+    wanted = next((words for is_kind, words in _WORDS if is_kind(kind)), None)
+    if value is None or wanted is None:
+        return None
+    sort, words = wanted
+    if not isinstance(value, sort) or (isinstance(value, bool) and sort is not bool):
+        shown = msgspec.json.encode(value).decode()
+        brief = shown if len(shown) <= 60 else f"{shown[:57]}..."
+        return f"column {path!r} is {words}, and this row has {brief}"
+    inner: list[str | None] = []
+    if pa.types.is_struct(kind):
+        inner = [_unlike(value.get(field.name), field.type, f"{path}.{field.name}") for field in kind]
+    elif pa.types.is_list(kind):
+        inner = [_unlike(one, kind.value_type, f"{path}[]") for one in value]
+    return next((reason for reason in inner if reason is not None), None)
+
+
+_WORDS: list[tuple[Any, tuple[Any, str]]] = [
+    (pa.types.is_timestamp, (str, "a timestamp, which is ISO 8601 text")),
+    (pa.types.is_date, (str, "a date, which is ISO 8601 text")),
+    (pa.types.is_string, (str, "text")),
+    (pa.types.is_large_string, (str, "text")),
+    (pa.types.is_boolean, (bool, "true or false")),
+    (pa.types.is_integer, (int, "an integer")),
+    (pa.types.is_struct, (dict, "an object")),
+    (pa.types.is_list, (list, "a list")),
+]
 
 
 def _spelled(kind: pa.DataType) -> pa.DataType:
     """The type in which Arrow reads what is written for another."""
-    if pa.types.is_date(kind):
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         return pa.string()
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(field.name, _spelled(field.type)) for field in kind])
@@ -174,7 +238,7 @@ def _value(said: Any, kind: pa.DataType) -> Any:
         return said
     if not isinstance(said, str):
         raise ValueError(f"a value of type {kind} is text, this is {said!r}")
-    return read(said)
+    return read(said, kind)
 
 
 def _key(said: str, kind: pa.DataType) -> Any:
@@ -183,7 +247,7 @@ def _key(said: str, kind: pa.DataType) -> Any:
 
 
 _SPELLED: list[tuple[Any, Any]] = [
-    (pa.types.is_timestamp, datetime.fromisoformat),
-    (pa.types.is_date, date.fromisoformat),
-    (pa.types.is_time, time.fromisoformat),
+    (pa.types.is_timestamp, ticks_of),
+    (pa.types.is_date, lambda text, _: date.fromisoformat(text)),
+    (pa.types.is_time, lambda text, _: time.fromisoformat(text)),
 ]

@@ -14,6 +14,7 @@ from anabranch.connectors.kafka.debezium import Debezium
 from anabranch.connectors.kafka.formats import Arrow, Avro, Format, Json
 from anabranch.connectors.kafka.reading import Records
 from anabranch.connectors.kafka.source import NAME, Feeds, KafkaSource
+from anabranch.connectors.time_texts import zone_named
 from anabranch.engines.spark.layout import ALONE, Layout
 from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.session import tasks_of
@@ -87,6 +88,7 @@ def kafka(
     format: str | Avro | Debezium = "json",  # noqa: A002
     key: str | None = None,
     timestamp: str | None = None,
+    zone: str | None = None,
     start: str | datetime = "earliest",
     rows_per_trigger: int = ROWS_PER_TRIGGER,
     patience: int | timedelta | str = timedelta(seconds=SECONDS),
@@ -99,8 +101,9 @@ def kafka(
     are. ``schema`` has the columns of the values, in Spark's types; ``format`` is json, arrow, an `Avro` with
     its schema, or debezium: envelopes of rows with these columns, to which it adds ``op`` and ``time``, for
     `merge_changes`. ``key`` and ``timestamp`` name columns for the key of a record, as text, and for its time
-    in Kafka; where there are replicas, the column ``replica`` has their names. A value that does not fit is
-    refused alone.
+    in Kafka; where there are replicas, the column ``replica`` has their names. ``zone`` is the time zone of
+    texts of times that name none; None is that of the Spark session. A value that does not fit is refused
+    alone.
 
     A new checkpoint begins at ``start``: earliest, latest, or the first records not older than a time. At
     most ``rows_per_trigger`` records are read per micro-batch, at least one of each partition. A cluster
@@ -125,7 +128,7 @@ def kafka(
         struct = _with_change(struct, form)
     one = list(named) == [ALONE]
     extra = {"key": key, "timestamp": timestamp, "replica": None if one else REPLICA}
-    columns = _columns(spark, struct, extra)
+    columns = _columns(spark, struct, extra, zone)
     feeds = Feeds(
         whole,
         base64.b64encode(columns.value.serialize()).decode(),
@@ -169,7 +172,9 @@ def _with_change(struct: "StructType", form: Debezium) -> "StructType":
     return StructType(list(struct.fields)).add(form.op, StringType()).add(form.time, TimestampType())
 
 
-def _columns(spark: "SparkSession", struct: "StructType", extra: Mapping[str, str | None]) -> Records:
+def _columns(
+    spark: "SparkSession", struct: "StructType", extra: Mapping[str, str | None], zone: str | None
+) -> Records:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     for what, name in extra.items():
@@ -177,8 +182,10 @@ def _columns(spark: "SparkSession", struct: "StructType", extra: Mapping[str, st
             error = ValueError(f"{what} is the column {name!r}, and the values have one of that name")
             error.add_note("Rename the column of the values, or leave it out of the schema.")
             raise error
-    zone = spark.conf.get("spark.sql.session.timeZone")
-    return Records(to_arrow_schema(struct, timezone=zone), **extra)
+    if zone is not None:
+        zone_named(zone)
+    named = zone or spark.conf.get("spark.sql.session.timeZone")
+    return Records(to_arrow_schema(struct, timezone=named), **extra)
 
 
 def _with_extra(struct: "StructType", extra: Mapping[str, str | None]) -> "StructType":

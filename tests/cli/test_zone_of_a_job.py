@@ -1,0 +1,35 @@
+"""A job names the time zone of texts where its source does not."""
+
+import pytest
+
+from anabranch.cli.job_ends import SourceTable
+from anabranch.cli.kafka_tables import KafkaSourceTable
+
+TOPIC = KafkaSourceTable(topics="in", servers="localhost:9092", zone="Berlin")
+
+
+@pytest.mark.parametrize(
+    ("source", "rule", "way_out"),
+    [
+        (SourceTable(path="feeds", zone="Berlin"), "'Berlin' is no name of one", "'Europe/Berlin'"),
+        (SourceTable(kafka=TOPIC, schema="at timestamp"), "'Berlin' is no name of one", "[source.kafka]"),
+        (
+            SourceTable(kafka=KafkaSourceTable(topics="in"), schema="at timestamp", zone="UTC"),
+            r"zone is for folders, and \[source.kafka\] is given",
+            "Write it in [source.kafka]",
+        ),
+        (
+            SourceTable(format="json", zone="UTC"),
+            "zone is for folders, and the format is 'json'",
+            "spark.sql.session.timeZone",
+        ),
+    ],
+)
+def test_a_zone_that_cannot_be_meant_is_refused(source, rule, way_out):
+    with pytest.raises(ValueError, match=rule) as caught:
+        source.check()
+    assert way_out in " ".join(caught.value.__notes__)
+
+
+def test_a_zone_is_one_of_the_iana_database():
+    SourceTable(path="feeds", zone="Europe/Berlin").check()
