@@ -49,7 +49,7 @@ randoms = st.randoms(use_true_random=False)
 def kernel_of(scenario: Scenario) -> Named:
     if scenario.case is Case.R3 and not scenario.lossy:
         return Named(lambda sides: R3(sides, scenario.policy))
-    return Named(lambda sides: R4(sides, scenario.policy, evidence=bool(scenario.lossy)))
+    return Named(lambda sides: R4(sides, scenario.policy))
 
 
 def oracle_of(scenario: Scenario) -> IndexedMerge:
@@ -184,10 +184,10 @@ def test_many_ends_of_one_payload_and_start_are_kept_apart_and_forgotten():
     assert merge.kernel.ledgers.used == merge.kernel.nodes.used == 0
 
 
-@pytest.mark.parametrize("evidence", [False, True])
-def test_an_event_that_is_prolonged_for_ever_takes_no_more_room(evidence):
-    merge = Named(lambda sides: R4(sides, FirstThenFinal(), evidence=evidence))
-    merge.attach("a", complete=not evidence)
+@pytest.mark.parametrize("complete", [False, True])
+def test_an_event_that_is_prolonged_for_ever_takes_no_more_room(complete):
+    merge = Named(lambda sides: R4(sides, FirstThenFinal()))
+    merge.attach("a", complete=complete)
     merge.push("a", Insert({"value": "a"}, 0, 10))
     for time in range(10, 5000, 10):
         merge.push_all("a", [Adjust({"value": "a"}, 0, time, time + 10), Stable(time)])
@@ -196,7 +196,7 @@ def test_an_event_that_is_prolonged_for_ever_takes_no_more_room(evidence):
 
 
 def test_the_fastest_of_lossy_inputs_may_lead_and_what_comes_after_is_late():
-    merge = Named(lambda sides: R4(sides, pace=Pace.FASTEST, evidence=True))
+    merge = Named(lambda sides: R4(sides, pace=Pace.FASTEST))
     merge.attach("a", complete=False)
     merge.attach("b", complete=False)
     merge.push_all("a", [Insert({"value": "a"}, 1, 5), Stable(9)])
@@ -207,7 +207,7 @@ def test_the_fastest_of_lossy_inputs_may_lead_and_what_comes_after_is_late():
 
 
 def test_an_idle_input_is_not_waited_for_until_it_has_caught_up():
-    merge = Named(lambda sides: R4(sides, evidence=True))
+    merge = Named(R4)
     for name in ("a", "b"):
         merge.attach(name, complete=False)
     assert merge.push_all("a", [Insert({"value": "a"}, 1, 5), Stable(9)]) == [Insert({"value": "a"}, 1, 5)]
@@ -222,7 +222,7 @@ def test_an_idle_input_is_not_waited_for_until_it_has_caught_up():
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 def test_corrections_of_what_nobody_showed_say_more_than_there_are_events(policy):
     """Each of them shows an event more, and the stable takes back all but one: far more rows than events."""
-    merge = Named(lambda sides: R4(sides, policy, evidence=True))
+    merge = Named(lambda sides: R4(sides, policy))
     oracle = IndexedMerge(Case.R4, by_identity, policy)
     for name in ("a", "b"):
         assert merge.attach(name, complete=False) == oracle.attach(name, complete=False)

@@ -12,6 +12,7 @@ and an end is still standing as often as
 Both are maxima over inputs, so neither order nor repetition nor the number of copies matters. Inputs that
 have passed the stable in question agree on the ends before it, so there the count of what stands is exact;
 beyond it, one input may have left an end that another is still at, and then what inputs show now has to do.
+Inputs that are no longer attached, complete ones too, are evidence still, and show nothing now.
 Inputs that have passed come first, then all; ends before the stable come first, then those that more inputs
 show, then the later ones.
 """

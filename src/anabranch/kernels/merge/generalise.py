@@ -104,5 +104,5 @@ def _go_on(merger: Merger, old: object, case: Case) -> Batch:
         return news
     assert isinstance(old, R3), "nothing is more general than R4"
     assert not isinstance(kernel, Ordered)
-    given, shown = known_to(old)
-    return tell(kernel, sides, given, shown, old.stable, HalfFrozen())
+    known = known_to(old)
+    return tell(kernel, sides, known.given, known.shown, old.stable, HalfFrozen(), known.evidence)

@@ -201,14 +201,14 @@ def _is_dead(ledgers: Ledgers, entry: int) -> bool:
 
 
 @inner
-def prune(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, evidence: bool) -> None:
-    """Drop the dead entries of a node that are no evidence: all, or where it counts, frozen ones."""
-    half_frozen = nodes.cells[node, START] < stable
+def prune(nodes: Nodes, ledgers: Ledgers, node: int, stable: int) -> None:
+    """Drop the dead entries of a node that are no evidence any more: frozen ends of a half-frozen one."""
+    if nodes.cells[node, START] >= stable:
+        return
     before, entry = np.int64(NOBODY), nodes.cells[node, FIRST]
-    while entry != NOBODY:
+    while entry != NOBODY and ledgers.cells[entry, END] < stable:
         following = ledgers.cells[entry, NEXT]
-        needed = evidence and not (half_frozen and ledgers.cells[entry, END] < stable)
-        if needed or not _is_dead(ledgers, entry):
+        if not _is_dead(ledgers, entry):
             before = entry
         else:
             if before == NOBODY:

@@ -174,8 +174,6 @@ class Merger:
         self.inputs[name] = Input(number, side)
         self.declared[name] = side
         self.tallies.setdefault(name, Tally())
-        if isinstance(self.kernel, R4) and not complete:
-            self.kernel.evidence = True
         return self._settled(name, news)
 
     def detach(self, name: str) -> Batch:
@@ -343,8 +341,7 @@ class Merger:
             return Ordered(case, self.sides)
         if case is Case.R3:
             return R3(self.sides, self.policy, self.remember)
-        lossy = any(not side.complete for side in self.declared.values())
-        return R4(self.sides, self.policy, self.pace, lossy, self.remember)
+        return R4(self.sides, self.policy, self.pace, self.remember)
 
     def _settled(self, name: str | None, news: Batch | None = None) -> Batch:
         """What comes out after inputs came, left or were made to join, and after news of that."""

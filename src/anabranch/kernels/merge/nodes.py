@@ -6,7 +6,8 @@ before t that differs from it. Three kinds of heaps find exactly these, so a sta
 
 - ``due`` by start: the nodes that are not half frozen yet;
 - ``open`` by the end in the output that freezes next: the half-frozen nodes;
-- one for each input in ``shorter``, by the end it shows: the half-frozen nodes it would shorten.
+- one for each input in ``shorter``, by the end it shows: the half-frozen nodes it would shorten. In R4 the
+  inputs that have left have one too.
 
 Entries of ``open`` and ``shorter`` are not taken back when a node changes; what comes up is looked at again.
 A heap that is full is made anew from the nodes, which are at most half of what it can hold.
@@ -61,8 +62,11 @@ class Nodes(NamedTuple):
     that decided the last one that left it: what starts at or after that has not been forgotten."""
 
     @classmethod
-    def of_capacity(cls, capacity: int, width: int, inputs: int) -> "Nodes":
-        """No nodes, with room for this many (a power of two) of this many cells, and this many inputs."""
+    def of_capacity(cls, capacity: int, width: int, voices: int) -> "Nodes":
+        """No nodes, with room for this many (a power of two) of this many cells.
+
+        ``voices`` is how many may shorten what is half frozen, each with a heap of its own.
+        """
         return cls(
             slots=np.full(2 * capacity, NOBODY, np.int64),
             cells=np.zeros((capacity, width), np.int64),
@@ -70,9 +74,9 @@ class Nodes(NamedTuple):
             unused=np.array([capacity], np.int64),
             due=Heap.of_capacity(capacity),
             open=Heap.of_capacity(2 * capacity),
-            shorter_key=np.empty((inputs, 2 * capacity), np.int64),
-            shorter_item=np.empty((inputs, 2 * capacity), np.int32),
-            shorter_size=np.zeros(inputs, np.int64),
+            shorter_key=np.empty((voices, 2 * capacity), np.int64),
+            shorter_item=np.empty((voices, 2 * capacity), np.int32),
+            shorter_size=np.zeros(voices, np.int64),
             changing=np.empty(capacity, np.int32),
             decided=np.empty(capacity, np.int32),
             stamp=np.empty(capacity, np.int64),
@@ -123,10 +127,10 @@ class Nodes(NamedTuple):
         return np.concatenate([self.decided[turns], others[np.lexsort(keys)]]), self.stamp[turns]
 
     @classmethod
-    def restored(cls, cells: NDArray[np.int64], stamps: NDArray[np.int64], inputs: int) -> "Nodes":
+    def restored(cls, cells: NDArray[np.int64], stamps: NDArray[np.int64], voices: int) -> "Nodes":
         """Nodes with these cells in order, the first of them decided by these stables."""
         capacity = max(1024, 1 << (len(cells) - 1).bit_length())
-        nodes = cls.of_capacity(capacity, cells.shape[1], inputs)
+        nodes = cls.of_capacity(capacity, cells.shape[1], voices)
         restore(nodes, np.ascontiguousarray(cells), np.ascontiguousarray(stamps))
         return nodes
 
@@ -136,8 +140,7 @@ class Nodes(NamedTuple):
             return self
         old, unused = self.capacity, int(self.unused[0])
         capacity = max(old, 1 << (self.used + more - 1).bit_length())
-        inputs = len(self.shorter_size)
-        larger = Nodes.of_capacity(capacity, self.cells.shape[1], inputs)
+        larger = Nodes.of_capacity(capacity, self.cells.shape[1], len(self.shorter_size))
         larger.cells[:old] = self.cells
         larger.changing[:old] = self.changing
         larger.free[capacity - old : capacity - old + unused] = self.free[:unused]
@@ -151,14 +154,14 @@ class Nodes(NamedTuple):
         link_all(self.slots, larger.slots)
         return larger._replace(due=self.due.with_room(capacity), open=self.open.with_room(2 * capacity))
 
-    def with_inputs(self, inputs: int, width: int) -> "Nodes":
-        """The same nodes with cells and heaps for more inputs; new cells are 0."""
+    def with_voices(self, voices: int, width: int) -> "Nodes":
+        """The same nodes with more cells and heaps; new cells are 0."""
         old = len(self.shorter_size)
         cells = np.zeros((self.capacity, width), np.int64)
         cells[:, : self.cells.shape[1]] = self.cells
-        key = np.empty((inputs, 2 * self.capacity), np.int64)
-        item = np.empty((inputs, 2 * self.capacity), np.int32)
-        size = np.zeros(inputs, np.int64)
+        key = np.empty((voices, 2 * self.capacity), np.int64)
+        item = np.empty((voices, 2 * self.capacity), np.int32)
+        size = np.zeros(voices, np.int64)
         key[:old], item[:old], size[:old] = self.shorter_key, self.shorter_item, self.shorter_size
         return self._replace(cells=cells, shorter_key=key, shorter_item=item, shorter_size=size)
 
@@ -218,9 +221,9 @@ def delete(nodes: Nodes, node: int) -> None:
 
 
 @inlined
-def shorter(nodes: Nodes, i: int) -> Any:
-    """The half-frozen nodes that input i would shorten."""
-    return Heap(nodes.shorter_key[i], nodes.shorter_item[i], nodes.shorter_size[i : i + 1])
+def shorter(nodes: Nodes, voice: int) -> Any:
+    """The half-frozen nodes that an input would shorten, or in R4 those that have left."""
+    return Heap(nodes.shorter_key[voice], nodes.shorter_item[voice], nodes.shorter_size[voice : voice + 1])
 
 
 @inner

@@ -65,8 +65,9 @@ from anabranch.model.properties import Case, Fact
 from anabranch.model.slots import NOBODY
 from anabranch.model.time import BEGINNING, FOREVER
 
-GIVEN, EVER, SHOWN = EXTRA, EXTRA + 1, EXTRA + 2
-"""Cells of a node: the end in the output, the inputs that have ever shown it as bits, the end each shows."""
+GIVEN, EVER, LEFT, SHOWN = range(EXTRA, EXTRA + 4)
+"""Cells of a node: the end in the output, the inputs that have ever shown it as bits, the end that inputs
+which have left showed, the end each shows."""
 LACKED = -1
 """EVER of a node that the output lacks for good because the input that led never showed it."""
 LAST_BIT = 62
@@ -333,7 +334,7 @@ def merge(
             if said.rows[0] == len(said.kind) or not nodes.unused[0]:
                 return row, NO_ROOM, stable, births, again
             node = create(nodes, slot, tag, low, high, start[row], place + row)
-            cells[node, GIVEN], cells[node, EVER] = ABSENT, 0
+            cells[node, GIVEN], cells[node, EVER], cells[node, LEFT] = ABSENT, 0, ABSENT
             for j in range(len(sides.attached)):
                 cells[node, SHOWN + j] = ABSENT
             created[births] = node
@@ -354,6 +355,8 @@ def merge(
         elif said.rows[0] == len(said.kind):
             return row, NO_ROOM, stable, births, again
         was = cells[node, SHOWN + i]
+        if was == cells[node, LEFT]:
+            cells[node, LEFT] = ABSENT  # the input speaks for those who left, which showed the same
         cells[node, SHOWN + i] = end[row] if end[row] > start[row] else ABSENT
         if cells[node, EVER] == LACKED:
             sides.removed[i] += np.int64(was == ABSENT) - np.int64(cells[node, SHOWN + i] == ABSENT)
@@ -429,16 +432,21 @@ class R3:
         """The same inputs, with room for more."""
         inputs = sides.capacity
         old = self.sides.capacity
-        self.nodes = self.nodes.with_inputs(inputs, SHOWN + inputs)
+        self.nodes = self.nodes.with_voices(inputs, SHOWN + inputs)
         self.nodes.cells[:, SHOWN + old :] = ABSENT
         self.sides = sides
 
     def forget(self, i: int) -> None:
-        """An input has left; what it alone supported stays until another input decides."""
+        """An input has left; what it alone supported stays until another input decides.
+
+        What it showed is kept for a case that decides by evidence.
+        """
         ever = self.nodes.cells[:, EVER]
         if i < LAST_BIT:
             ever[ever != LACKED] &= ~(1 << i)
-        self.nodes.cells[:, SHOWN + i] = ABSENT
+        shown = self.nodes.cells[:, SHOWN + i]
+        np.copyto(self.nodes.cells[:, LEFT], shown, where=shown != ABSENT)
+        shown[:] = ABSENT
         self.nodes.shorter_size[i] = 0
 
     def dump(self) -> tuple[dict[str, Any], list[pa.RecordBatch]]:

@@ -25,6 +25,7 @@ from anabranch.kernels.merge.ledgers import (
     CREATOR,
     FIRST,
     GIVEN,
+    LEFT,
     OWN,
     TOWARDS,
     Ledgers,
@@ -135,7 +136,6 @@ def merge(
     stable: int,
     sides: Sides,
     pace: int,
-    evidence: bool,
     reaction: Reaction,
     remember: int,
     said: Said,
@@ -160,7 +160,7 @@ def merge(
         # One place to drain from: each would be compiled with all that drains.
         if not settled:
             stable, state = drain(
-                nodes, ledgers, stable, sides, pace, evidence, remember, said, notes, upcoming, null_row
+                nodes, ledgers, stable, sides, pace, remember, said, notes, upcoming, null_row
             )
             if state != DONE:
                 return row, state, stable, births, tardy, again
@@ -235,12 +235,12 @@ def merge(
             said,
         )
         if adjusts:
-            prune(nodes, ledgers, node, stable, evidence)
+            prune(nodes, ledgers, node, stable)
         if nodes.cells[node, STATE] == HALF:
             if follows:
                 keep_open(nodes, ledgers, node, stable, len(sides.attached))
             else:
-                shorten(nodes, ledgers, node, i, stable)
+                shorten(nodes, ledgers, node, i + 1, stable)
         row += 1
 
 
@@ -250,6 +250,16 @@ def _open_all(nodes: Nodes, ledgers: Ledgers, stable: int, inputs: int) -> None:
     for node in range(len(nodes.cells)):
         if nodes.cells[node, STATE] == HALF:
             keep_open(nodes, ledgers, node, stable, inputs)
+
+
+@compiled
+def _let_those_who_left_shorten(nodes: Nodes, ledgers: Ledgers, stable: int) -> None:
+    """Put the half-frozen nodes of which they show an end that the output lacks into their heap."""
+    left: Any = np.int64(LEFT)
+    nodes.shorter_size[LEFT] = 0
+    for node in range(len(nodes.cells)):
+        if nodes.cells[node, STATE] == HALF:
+            shorten(nodes, ledgers, node, left, stable)
 
 
 @compiled
@@ -272,8 +282,6 @@ class R4:
     sides: Sides
     policy: OutputPolicy = field(default_factory=FirstThenFinal)
     pace: Pace = Pace.SLOWEST
-    evidence: bool = False
-    """What inputs have said is kept for as long as it can decide something: some input is or was lossy."""
     remember: int = 16_384
     stable: int = BEGINNING
     nodes: Nodes = field(init=False, repr=False)
@@ -289,7 +297,7 @@ class R4:
 
     def __post_init__(self) -> None:
         inputs = self.sides.capacity
-        self.nodes = Nodes.of_capacity(1024, node_width(inputs), inputs)
+        self.nodes = Nodes.of_capacity(1024, node_width(inputs), inputs + 1)
         self.ledgers = Ledgers.of_capacity(2048, inputs)
 
     @property
@@ -305,19 +313,23 @@ class R4:
     def widen(self, sides: Sides) -> None:
         """The same inputs, with room for more."""
         inputs = sides.capacity
-        self.nodes = self.nodes.with_inputs(inputs, node_width(inputs))
+        self.nodes = self.nodes.with_voices(inputs + 1, node_width(inputs))
         self.ledgers = self.ledgers.with_inputs(inputs)
         self.sides = sides
 
     def forget(self, i: int) -> None:
-        """An input has left; what it alone supported stays until others decide."""
+        """An input has left; what it alone supported stays until others decide.
+
+        What it has said is evidence from then on, complete or not: a lossy input may come and find nobody
+        else who knows more.
+        """
         for cells, first in ((self.nodes.cells, CAME), (self.ledgers.cells, TOWARDS)):
-            if self.evidence:
-                fold(cells, first, i + 1)
+            fold(cells, first, i + 1)
             clear(cells, first, i + 1)
         creator = self.nodes.cells[:, CREATOR]
         creator[creator == i] = NOBODY
-        self.nodes.shorter_size[i] = 0
+        self.nodes.shorter_size[i + 1] = 0
+        _let_those_who_left_shorten(self.nodes, self.ledgers, self.stable)
 
     def dump(self) -> tuple[dict[str, Any], list[pa.RecordBatch]]:
         """All there is to know but the inputs: how far it is, nodes, ledgers, payloads."""
@@ -327,7 +339,6 @@ class R4:
         list_entries(self.nodes, self.ledgers, rows, entries)
         state = {
             "stable": self.stable,
-            "evidence": self.evidence,
             "queue": self.nodes.queue[SKIPPED:].tolist(),
         }
         payload = self.payloads.at(cells[:, PLACE])
@@ -349,8 +360,8 @@ class R4:
         nodes, stamps, entries, payload = batches
         cells = matrix_of(nodes)
         cells[:, PLACE] = np.arange(len(cells))
-        loaded = cls(sides, policy, pace, state["evidence"], remember, state["stable"])
-        loaded.nodes = Nodes.restored(cells, matrix_of(stamps)[:, 0], sides.capacity)
+        loaded = cls(sides, policy, pace, remember, state["stable"])
+        loaded.nodes = Nodes.restored(cells, matrix_of(stamps)[:, 0], sides.capacity + 1)
         loaded.nodes.queue[SKIPPED:] = state["queue"]
         loaded.ledgers = loaded.ledgers.with_room(entries.num_rows)
         link_entries(loaded.nodes, loaded.ledgers, matrix_of(entries))
@@ -399,7 +410,6 @@ class R4:
                 self.stable,
                 self.sides,
                 pace,
-                self.evidence,
                 reaction,
                 self.remember,
                 said,

@@ -80,29 +80,29 @@ def _next_open(nodes: Nodes, ledgers: Ledgers, node: int, stable: int) -> Any:
 
 
 @inner
-def _next_more(nodes: Nodes, ledgers: Ledgers, node: int, i: int, stable: int) -> Any:
-    """The first open end that input i shows more often than the output has it, or ABSENT."""
+def _next_more(nodes: Nodes, ledgers: Ledgers, node: int, slot: int, stable: int) -> Any:
+    """The first open end that a slot shows more often than the output has it, or ABSENT."""
     entry = nodes.cells[node, FIRST]
     while entry != NOBODY:
         end = ledgers.cells[entry, END]
-        if end >= stable and shown(ledgers, entry, i + 1) > ledgers.cells[entry, GIVEN]:
+        if end >= stable and shown(ledgers, entry, slot) > ledgers.cells[entry, GIVEN]:
             return end
         entry = ledgers.cells[entry, NEXT]
     return np.int64(ABSENT)
 
 
 @inner
-def shorten(nodes: Nodes, ledgers: Ledgers, node: int, i: int, stable: int) -> None:
-    """Let input i's next stable look at a half-frozen node where it shows an end that the output lacks."""
-    end = _next_more(nodes, ledgers, node, i, stable)
+def shorten(nodes: Nodes, ledgers: Ledgers, node: int, slot: int, stable: int) -> None:
+    """Let a stable look at a half-frozen node where a slot shows an end before it that the output lacks."""
+    end = _next_more(nodes, ledgers, node, slot, stable)
     if end == ABSENT:
         return
-    heap = shorter(nodes, i)
+    heap = shorter(nodes, slot)
     if heap.size[0] == len(heap.key):
         heap.size[0] = 0
         for other in range(len(nodes.cells)):
             if nodes.cells[other, STATE] == HALF and other != node:
-                first = _next_more(nodes, ledgers, other, i, stable)
+                first = _next_more(nodes, ledgers, other, slot, stable)
                 if first != ABSENT:
                     push(heap, first, other)
     push(heap, end, node)
@@ -118,14 +118,14 @@ def keep_open(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, inputs: in
             if nodes.cells[other, STATE] == HALF and other != node:
                 push(nodes.open, _next_open(nodes, ledgers, other, stable), other)
     push(nodes.open, _next_open(nodes, ledgers, node, stable), node)
-    for i in range(inputs):
-        shorten(nodes, ledgers, node, i, stable)
+    for slot in range(inputs + 1):
+        shorten(nodes, ledgers, node, slot, stable)
 
 
 @inner
-def _settle(nodes: Nodes, ledgers: Ledgers, node: int, time: int, inputs: int, evidence: bool) -> None:
+def _settle(nodes: Nodes, ledgers: Ledgers, node: int, time: int, inputs: int) -> None:
     """A node is as this stable leaves it."""
-    prune(nodes, ledgers, node, time, evidence)
+    prune(nodes, ledgers, node, time)
     entry, is_open = nodes.cells[node, FIRST], False
     while entry != NOBODY:
         is_open = is_open or (ledgers.cells[entry, GIVEN] > 0 and ledgers.cells[entry, END] >= time)
@@ -167,7 +167,6 @@ def _visit(
     first: int,
     stable: int,
     sides: Sides,
-    evidence: bool,
     upcoming: Any,
 ) -> None:
     """Settle a node, or note it as one that changes."""
@@ -184,7 +183,7 @@ def _visit(
         upcoming[CHANGING] += 1
         upcoming[ROWS] += rows
     else:
-        _settle(nodes, ledgers, node, time, len(sides.attached), evidence)
+        _settle(nodes, ledgers, node, time, len(sides.attached))
 
 
 @inner
@@ -254,24 +253,23 @@ def _look(
     first: int,
     stable: int,
     sides: Sides,
-    evidence: bool,
     upcoming: Any,
 ) -> None:
     """Note the nodes that this stable changes, in the order in which they are said; settle the others."""
     while nodes.open.size[0] and (nodes.open.key[0] < time or time == FOREVER):
         node = pop(nodes.open)
         if nodes.cells[node, STATE] == HALF:
-            _visit(nodes, ledgers, node, time, first, stable, sides, evidence, upcoming)
-    for i in range(len(sides.attached)):
-        if first not in (NOBODY, i):
+            _visit(nodes, ledgers, node, time, first, stable, sides, upcoming)
+    for slot in range(len(sides.attached) + 1):
+        if first not in (NOBODY, slot - 1):
             continue
-        heap = shorter(nodes, i)
+        heap = shorter(nodes, slot)
         while heap.size[0] and heap.key[0] < time:
             node = pop(heap)
             if nodes.cells[node, STATE] == HALF:
-                _visit(nodes, ledgers, node, time, first, stable, sides, evidence, upcoming)
+                _visit(nodes, ledgers, node, time, first, stable, sides, upcoming)
     while nodes.due.size[0] and nodes.due.key[0] < time:
-        _visit(nodes, ledgers, pop(nodes.due), time, first, stable, sides, evidence, upcoming)
+        _visit(nodes, ledgers, pop(nodes.due), time, first, stable, sides, upcoming)
     if upcoming[CHANGING] > 1:
         sort_changing(nodes, upcoming[CHANGING])
 
@@ -283,7 +281,6 @@ def _advance(
     time: int,
     stable: int,
     sides: Sides,
-    evidence: bool,
     upcoming: Any,
     said: Said,
     null_row: int,
@@ -292,7 +289,7 @@ def _advance(
     for n in range(upcoming[CHANGING]):
         changed: Any = np.int64(nodes.changing[n])
         _change(nodes, ledgers, changed, stable, time, said)
-        _settle(nodes, ledgers, changed, time, len(sides.attached), evidence)
+        _settle(nodes, ledgers, changed, time, len(sides.attached))
     upcoming[CHANGING] = upcoming[ROWS] = 0
     say_stable(said, time, null_row)
 
@@ -362,7 +359,6 @@ def drain(
     stable: int,
     sides: Sides,
     pace: int,
-    evidence: bool,
     remember: int,
     said: Said,
     notes: Notes,
@@ -382,8 +378,8 @@ def drain(
             _forget_passed(nodes, ledgers, sides, remember, notes)
             return stable, DONE
         if not upcoming[CHANGING]:
-            _look(nodes, ledgers, time, first, stable, sides, evidence, upcoming)
+            _look(nodes, ledgers, time, first, stable, sides, upcoming)
         if len(said.kind) - said.rows[0] <= upcoming[ROWS]:
             return stable, NO_ROOM
-        _advance(nodes, ledgers, time, stable, sides, evidence, upcoming, said, null_row)
+        _advance(nodes, ledgers, time, stable, sides, upcoming, said, null_row)
         stable = time
