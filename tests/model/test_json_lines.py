@@ -9,8 +9,9 @@ import pytest
 from element_strategies import elements, json_payloads, recorded
 from hypothesis import given
 
-from anabranch import BEGINNING, FOREVER, Adjust, Attach, Detach, Insert, Stable, Tagged
-from anabranch.model.json_lines import MalformedError, UnwritableError, decode, encode
+from anabranch import BEGINNING, FOREVER, Adjust, Attach, Detach, Insert, Stable, Tagged, ticks
+from anabranch.model.json_lines import MalformedError, UnwritableError, decode, encode, read
+from anabranch.model.time import Clock
 
 A = {"sensor": "a"}
 LINES = [
@@ -92,7 +93,12 @@ def test_integers_are_exact_however_large(number):
         ('{"kind":"insert","start":null,"end":9,"payload":{}}', r"`null` - at `\$.start`"),
         ('{"kind":"insert","start":3.0,"end":9,"payload":{}}', r"`float` - at `\$.start`"),
         ('{"kind":"insert","start":true,"end":9,"payload":{}}', r"`bool` - at `\$.start`"),
-        ('{"kind":"insert","start":3,"end":"9","payload":{}}', r"`str` - at `\$.end`"),
+        ('{"kind":"insert","start":3,"end":"9","payload":{}}', "ISO 8601, '9' is not"),
+        (
+            '{"kind":"insert","start":"2026-03-01T10:00:00","end":null,"payload":{}}',
+            "needs a time zone .* has none",
+        ),
+        ('{"kind":"insert","start":3,"end":"2026-03-01","payload":{}}', "on one clock"),
         ('{"kind":"insert","start":3,"end":9,"payload":[1]}', r"`array` - at `\$.payload`"),
         (
             '{"kind":"stable","time":9223372036854775808}',
@@ -169,3 +175,28 @@ def test_what_json_has_no_type_for_is_refused_unless_text_will_do(value, as_text
         encode(element)
     assert "--text" in caught.value.__notes__[0]
     assert decode(encode(element, as_text=True)) == Insert({"a": wrap(as_text)}, 0, 1)
+
+
+MOMENT = ticks("2026-03-01T10:00:00.5Z")
+
+
+@pytest.mark.parametrize(
+    ("clock", "tick", "text"),
+    [
+        (Clock.TICKS, MOMENT, MOMENT),
+        (Clock.LOCAL, MOMENT, MOMENT),
+        (Clock.MOMENTS, MOMENT, "2026-03-01T10:00:00.5Z"),
+        (Clock.DAYS, 20_000, "2024-10-04"),
+    ],
+)
+def test_times_are_written_as_what_they_are_and_read_back(clock, tick, text):
+    elements = [Insert({"v": 1}, tick, FOREVER), Adjust({"v": 1}, tick, FOREVER, tick + 1), Stable(tick)]
+    lines = [encode(element, clock=clock) for element in elements]
+    assert json.loads(lines[2]) == {"kind": "stable", "time": text}
+    assert [decode(line) for line in lines] == elements
+    assert {read(line)[1] for line in lines} == {Clock.TICKS if clock is Clock.LOCAL else clock}
+
+
+def test_a_time_that_no_calendar_has_is_not_written_as_one():
+    with pytest.raises(UnwritableError, match="no calendar has"):
+        encode(Stable(2**62), clock=Clock.MOMENTS)

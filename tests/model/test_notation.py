@@ -8,8 +8,9 @@ from element_strategies import elements, json_payloads, streams
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch import BEGINNING, FOREVER, Adjust, Attach, Detach, Insert, Stable, Tagged
+from anabranch import BEGINNING, FOREVER, Adjust, Attach, Detach, Insert, Stable, Tagged, ticks
 from anabranch.model.notation import NotationError, line_of, parse, parse_lines, payload_text, text
+from anabranch.model.time import Clock
 
 
 @given(streams(json_payloads))
@@ -140,3 +141,29 @@ def test_text_that_looks_like_a_name_needs_no_quotes_and_all_other_text_has_them
     plain = plain and value[0] not in ".-" and value not in ("true", "false", "null", "NaN", "Infinity")
     assert (written == value) == plain
     assert written.startswith('"') != plain
+
+
+def test_moments_and_dates_are_written_and_read_as_such():
+    moments = "+ a [2026-03-01T10:00:00Z, ∞)\n| 2026-03-01T11:30:00.25+01:00"
+    assert parse(moments) == [
+        Insert({"value": "a"}, ticks("2026-03-01T10:00:00Z"), FOREVER),
+        Stable(ticks("2026-03-01T10:30:00.25Z")),
+    ]
+    days = "~ a [2026-03-01, 2026-03-03) -> [2026-03-01, 2026-03-02)"
+    (element,) = parse(days)
+    assert line_of(element, clock=Clock.DAYS) == days
+    assert line_of(parse(moments)[0], clock=Clock.MOMENTS) == "+ a [2026-03-01T10:00:00Z, ∞)"
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        ("| 2026-03-01T10:00:00", "needs a time zone"),
+        ("+ a [3, 2026-03-01)", "on one clock"),
+        ("| 2026-13-01", "ISO 8601"),
+        ('+ "\\ud800" [3, 9)', "half of a character"),
+    ],
+)
+def test_times_that_cannot_be_meant_are_refused(line, rule):
+    with pytest.raises(NotationError, match=rule):
+        parse(line)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from anabranch.connectors.reading import Source
     from anabranch.model.validity import Policy
 
@@ -58,6 +60,20 @@ def whole_number(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of 0 or more")
     return int(text)
+
+
+def span_argument(text: str) -> int | timedelta:
+    """An argument that is a number of ticks or a length of time."""
+    from anabranch.model.span import span
+
+    if text.isdecimal():
+        return int(text)
+    try:
+        found = span(text, "a span")
+    except ValueError as reason:
+        raise argparse.ArgumentTypeError(f"{reason}; write '30 seconds', '5m' or a number") from None
+    assert found is not None, "a text is a span or refused"
+    return found
 
 
 def check_standard_input(paths: Sequence[str]) -> None:

@@ -48,7 +48,13 @@ def run(options: argparse.Namespace) -> int:
     from anabranch.connectors.writing import Target
 
     source = Source.named(options.source, options.from_format, options.from_dialect)
-    target = Target.named(options.target, options.to_format, options.to_dialect, as_text=options.text)
+    target = Target.named(
+        options.target,
+        options.to_format,
+        options.to_dialect,
+        as_text=options.text,
+        clock=source.clock(),
+    )
     with progress(f"converting {options.source}") as done:
         batches = source.batches(progress=done)
         count = target.write(_only(batches, options.input) if options.input else batches)

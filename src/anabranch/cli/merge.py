@@ -14,6 +14,7 @@ examples:
   anabranch merge a.jsonl b.parquet --out merged.jsonl
   anabranch merge a.jsonl b.jsonl --lossy all --out -     each has holes, the union is complete
   anabranch merge east=1.jsonl west=2.jsonl --policy final --lag 60
+  anabranch merge a.parquet b.parquet --lag '5 minutes'   their times are timestamps
   anabranch merge a.parquet b.parquet --declare perfect,keyed --explain
   anabranch merge a.jsonl b.jsonl --guarantee b=1200      b joined late
   anabranch merge recording.jsonl --policy quorum=0.6 --json
@@ -38,7 +39,7 @@ from anabranch.cli.arguments import (
     check_standard_input,
     policy_of,
     source_of,
-    whole_number,
+    span_argument,
 )
 from anabranch.cli.inputs import (
     ALL,
@@ -55,10 +56,13 @@ from anabranch.model.output_policy import POLICIES, FirstThenFinal, Pace
 from anabranch.model.properties import Case, Fact
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from anabranch.cli.quarantine import LeftOut
     from anabranch.kernels.merge.merger import Merger, OnBroken
     from anabranch.kernels.merge.status import Disagreement, Status
     from anabranch.model.batch import Batch
+    from anabranch.model.time import Clock
     from anabranch.model.validity import Policy
 
 
@@ -78,7 +82,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"when an event is out: {', '.join(POLICIES)}[=SHARE] (default first)",
     )
     parser.add_argument(
-        "--lag", type=whole_number, default=0, metavar="TICKS", help="keep the stable this far behind"
+        "--lag",
+        type=span_argument,
+        default=0,
+        metavar="SPAN",
+        help="keep the stable this far behind: '3h' where times are timestamps or dates, else ticks",
     )
     parser.add_argument("--case", choices=[case.name for case in Case], help="this case, instead of picking")
     parser.add_argument(
@@ -139,13 +147,14 @@ def run(options: argparse.Namespace) -> int:
     paths = list(files.values())
     check_standard_input(paths)
     quarantine.check_target(options.quarantine, paths)
-    target = Target.named(options.out, options.to, as_text=options.text)
     _check_out(options, paths)
-    left_out = quarantine.LeftOut(kept=bool(options.quarantine))
-    merger = _merger(options, files, left_out)
     for path in paths:
         if path != "-" and not Path(path).exists():
             raise FileNotFoundError(ENOENT, os.strerror(ENOENT), path)
+    clock = _clock(options, paths)
+    target = Target.named(options.out, options.to, as_text=options.text, clock=clock)
+    left_out = quarantine.LeftOut(kept=bool(options.quarantine))
+    merger = _merger(options, files, left_out, clock)
     with progress(f"merging {', '.join(files)}") as done:
         sources = _sources(options, files, left_out, done)
         if options.explain:
@@ -179,7 +188,43 @@ def _check_out(options: argparse.Namespace, paths: list[str]) -> None:
         raise ValueError(f"--out would write over {options.out}, which is an input or the quarantine")
 
 
-def _merger(options: argparse.Namespace, files: dict[str, str], left_out: LeftOut) -> Merger:
+def _clock(options: argparse.Namespace, paths: list[str]) -> Clock:
+    """What ticks are in all the files."""
+    from anabranch.model.time import Clock
+
+    clocks = {path: source_of(options, path).known_clock() for path in paths}
+    known = {path: clock for path, clock in clocks.items() if clock is not None}
+    for path, clock in known.items():
+        first, other = next(iter(known.items()))
+        if clock is not other:
+            error = ValueError(f"the times of {first} are {other.value}, those of {path} {clock.value}")
+            error.add_note("Replicas are on one clock; convert one of them.")
+            raise error
+    return next(iter(known.values()), Clock.TICKS)
+
+
+def _lag(lag: int | timedelta, clock: Clock) -> int:
+    """A lag in ticks of the clock of the files."""
+    from datetime import timedelta
+
+    from anabranch.model.span import span_text
+    from anabranch.model.time import Clock
+
+    tick = {Clock.TICKS: None, Clock.DAYS: timedelta(days=1)}.get(clock, timedelta(microseconds=1))
+    if isinstance(lag, int):
+        if lag and tick is not None:
+            error = ValueError(f"--lag {lag} has no unit, and times are {clock.value}")
+            error.add_note(f"Write --lag '{lag} {'days' if clock is Clock.DAYS else 'seconds'}'.")
+            raise error
+        return lag
+    if tick is None or lag % tick:
+        error = ValueError(f"--lag is {span_text(lag)}, and times are {clock.value}")
+        error.add_note("Give a number of ticks." if tick is None else "Give whole days.")
+        raise error
+    return lag // tick
+
+
+def _merger(options: argparse.Namespace, files: dict[str, str], left_out: LeftOut, clock: Clock) -> Merger:
     from dataclasses import replace
 
     from anabranch.kernels.merge.merger import Generalise, Merger
@@ -191,7 +236,7 @@ def _merger(options: argparse.Namespace, files: dict[str, str], left_out: LeftOu
     broken: dict[str, OnBroken] = {"raise": Raise(), "generalise": Generalise(), "drop": aside}
     return Merger(
         options.case,
-        replace(options.policy, lag=options.lag),
+        replace(options.policy, lag=_lag(options.lag, clock)),
         pace=Pace(options.pace),
         identity=options.identity,
         on_invalid=invalid,

@@ -54,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
         recording.heard = lambda _, batch: valid.append(batch)
     with progress(f"reading {options.file}") as done:
         source = source_of(options, options.file)
+        clock = source.clock()
         batches = source.batches(policy=policy, progress=done)
         for batch in _first(batches, options.at):
             recording.apply(batch)
@@ -61,12 +62,11 @@ def run(options: argparse.Namespace) -> int:
     if options.quarantine:
         quarantine.write(((options.file, v) for v in policy.violations), options.quarantine)  # type: ignore[union-attr]
     if options.history:
-        _print_history(valid, recording.inputs, options, source.clock())
+        _print_history(valid, recording.inputs, options, clock)
         return 0
-    clock = source.clock()
     for name, an_input in recording.inputs.items():
         if options.json:
-            _print_json(name, an_input)
+            _print_json(name, an_input, clock)
         else:
             _print_relation(name, an_input, options, clock)
     return 0
@@ -83,7 +83,7 @@ def _first(batches: Iterator[Batch], count: int | None) -> Iterator[Batch]:
             return
 
 
-def _print_json(name: str, an_input: Input) -> None:
+def _print_json(name: str, an_input: Input, clock: Clock) -> None:
     from anabranch.cli.shown import counted_events, event_fields, time_field
     from anabranch.model.freeze import freeze
     from anabranch.model.time import FOREVER
@@ -93,10 +93,11 @@ def _print_json(name: str, an_input: Input) -> None:
         "input": name,
         "attached": an_input.attached,
         "elements": an_input.relation.position,
-        **time_field("frontier", frontier),
+        **time_field("frontier", frontier, clock),
         "closed": frontier == FOREVER,
         "events": [
-            {**event_fields(event), "count": count, "freeze": str(freeze(event.start, event.end, frontier))}
+            event_fields(event, clock)
+            | {"count": count, "freeze": str(freeze(event.start, event.end, frontier))}
             for event, count in counted_events(an_input.relation)
         ],
     }
@@ -150,7 +151,7 @@ def _print_history(
         event = version.event
         if options.json:
             times = {"arrived": version.arrived, "replaced": version.replaced}
-            print(json.dumps({**event_fields(event), **times}, ensure_ascii=False))
+            print(json.dumps({**event_fields(event, clock), **times}, ensure_ascii=False))
         else:
             until = "now" if version.current else str(version.replaced)
             lifetime = lifetime_text(event.start, event.end, clock)

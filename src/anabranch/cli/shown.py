@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from anabranch.model.elements import Control, Element, Event, Payload
     from anabranch.model.relation import Relation
+    from anabranch.model.time import Clock
 
 
 def payload_shown(payload: Payload) -> str:
@@ -32,21 +33,23 @@ def element_text(element: Element | Control | str) -> str:
     return line_of(element)
 
 
-def time_field(name: str, time: int) -> dict[str, int | None]:
+def time_field(name: str, time: int, clock: Clock | None = None) -> dict[str, int | str | None]:
     """A time as a JSON field: null is infinite, as everywhere, and one that never was is left out."""
-    from anabranch.model.time import BEGINNING, FOREVER
+    from anabranch.model.time import BEGINNING, FOREVER, Clock, iso_text
 
-    return {} if time == BEGINNING else {name: None if time == FOREVER else time}
+    if time in (BEGINNING, FOREVER):
+        return {} if time == BEGINNING else {name: None}
+    return {name: iso_text(time, clock or Clock.TICKS)}
 
 
-def event_fields(event: Event) -> dict[str, Any]:
-    """An event as JSON fields."""
+def event_fields(event: Event, clock: Clock | None = None) -> dict[str, Any]:
+    """An event as JSON fields; times as in lines: moments and dates as ISO 8601, else numbers."""
     from anabranch.model.json_lines import json_payload
 
     return {
         "payload": json_payload(event.payload, as_text=True),
-        "start": event.start,
-        **time_field("end", event.end),
+        **time_field("start", event.start, clock),
+        **time_field("end", event.end, clock),
     }
 
 

@@ -5,6 +5,7 @@ with its number and text, and the lines around it are read all the same.
 """
 
 import codecs
+import contextlib
 import errno
 import os
 import sys
@@ -22,20 +23,19 @@ import pyarrow.parquet as pq
 
 from anabranch.connectors.formats import STANDARD, Format, checked_format
 from anabranch.connectors.written_folder import (
-    clock_of,
     clock_of_written,
     element_of_row,
     format_of_written,
-    in_ticks,
     written_files,
 )
 from anabranch.model import json_lines, notation
 from anabranch.model.arrow import batches as arrow_batches
+from anabranch.model.arrow import clock_of
 from anabranch.model.batch import Batch
 from anabranch.model.dialects import DIALECTS
 from anabranch.model.elements import Element, Tagged
 from anabranch.model.schema import SchemaError
-from anabranch.model.time import BEGINNING, Clock
+from anabranch.model.time import BEGINNING, Clock, one_clock
 from anabranch.model.validity import Policy, Raise, Rule, Violation
 
 ROWS = 65_536
@@ -80,18 +80,46 @@ class Source:
                 case Format.JSON_LINES | Format.NOTATION:
                     yield from _of_one_kind(self._from_lines(policy or Raise(), progress))
         except pa.ArrowException as reason:
-            raise UnreadableError(f"{self.path} cannot be read as {self.format.value}: {reason}") from None
+            raise self._unreadable(reason) from None
         except SchemaError as error:
             error.add_note(f"In {self.path}.")
             raise
 
     def clock(self) -> Clock:
-        """What its ticks are to people: known of a Parquet file, and of a folder that a sink wrote."""
-        if self.path == STANDARD:
-            return Clock.TICKS
-        if Path(self.path).is_dir():
+        """What its ticks are to people; numbers where nothing says it."""
+        return self.known_clock() or Clock.TICKS
+
+    def known_clock(self) -> Clock | None:
+        """What its ticks are, as its columns or the first times of its lines say."""
+        try:
+            return self._known_clock()
+        except pa.ArrowException as reason:
+            raise self._unreadable(reason) from None
+
+    def _unreadable(self, reason: Exception) -> "UnreadableError":
+        return UnreadableError(f"{self.path} cannot be read as {self.format.value}: {reason}")
+
+    def _known_clock(self) -> Clock | None:
+        if self.path != STANDARD and Path(self.path).is_dir():
             return clock_of_written(self.path)
-        return clock_of(pq.read_schema(self.path)) if self.format is Format.PARQUET else Clock.TICKS
+        match self.format:
+            case Format.PARQUET if self.path != STANDARD:
+                return clock_of(pq.read_schema(self.path))
+            case Format.ARROW if self.path != STANDARD:
+                return _clock_of_arrow(self.path)
+            case Format.JSON_LINES | Format.NOTATION if self.dialect is None:
+                read = self._line_reader()
+                for line in _first_lines(self.path):
+                    with contextlib.suppress(ValueError, TypeError, RecursionError):
+                        read(line)
+                    if read.clock is not None:
+                        return read.clock
+            case _:
+                return Clock.TICKS
+        return None
+
+    def _line_reader(self) -> "_Lines":
+        return _Lines(json_lines.read if self.format is Format.JSON_LINES else _notation_line)
 
     def _from_folder(self, policy: Policy, progress: Callable[[float], object] | None) -> Iterator[Batch]:
         """What a sink wrote, file by file: micro-batch by micro-batch, each with its stable last."""
@@ -99,7 +127,7 @@ class Source:
         for number, file in enumerate(files, 1):
             try:
                 if self.format is Format.PARQUET:
-                    yield from arrow_batches(in_ticks(pq.read_table(file)))
+                    yield from arrow_batches(pq.read_table(file))
                 else:
                     yield from _in_batches(_parsed(str(file), element_of_row, policy, None))
             except pa.ArrowException as reason:
@@ -112,8 +140,7 @@ class Source:
             dialect: Any = DIALECTS[self.dialect]
             items = _parsed(self.path, lambda line: dialect.from_record(_json_object(line)), policy, progress)
             return _in_batches(dialect.read(items))
-        parse = json_lines.decode if self.format is Format.JSON_LINES else _notation_line
-        return _in_batches(_parsed(self.path, parse, policy, progress))
+        return _in_batches(_parsed(self.path, self._line_reader(), policy, progress))
 
 
 def _json_object(line: bytes) -> Any:
@@ -122,8 +149,38 @@ def _json_object(line: bytes) -> Any:
     return value
 
 
-def _notation_line(line: bytes) -> Element | Tagged | None:
-    return notation.parse_line(line.decode())
+def _notation_line(line: bytes) -> tuple[Element | Tagged | None, Clock | None]:
+    return notation.read_line(line.decode())
+
+
+class _Lines:
+    """State: the clock of the lines read so far, which is that of all."""
+
+    def __init__(self, read: Callable[[bytes], tuple[Any, Clock | None]]) -> None:
+        self.read = read
+        self.clock: Clock | None = None
+
+    def __call__(self, line: bytes) -> Any:
+        item, clock = self.read(line)
+        if clock is not None:
+            self.clock = one_clock(self.clock, clock)
+        return item
+
+
+def _first_lines(path: str) -> list[bytes]:
+    """Lines at the beginning of a file; of standard input those that have come, which stay to be read."""
+    if path == STANDARD:
+        peek = getattr(sys.stdin.buffer, "peek", None)
+        return [] if peek is None else peek(1).splitlines()
+    with Path(path).open("rb") as file:
+        return file.readlines(1 << 16)
+
+
+def _clock_of_arrow(path: str) -> Clock:
+    with pa.memory_map(path) as file:
+        is_file = file.read(6) == b"ARROW1"
+        file.seek(0)
+        return clock_of((pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)).schema)
 
 
 def _of_one_kind(batches: Iterator[Batch]) -> Iterator[Batch]:

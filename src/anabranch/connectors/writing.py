@@ -20,12 +20,13 @@ import pyarrow.parquet as pq
 
 from anabranch.connectors.formats import STANDARD, Format, checked_format
 from anabranch.model import json_lines, notation
-from anabranch.model.arrow import laid_out, record_batch
+from anabranch.model.arrow import laid_out, record_batch, time_type
 from anabranch.model.batch import Batch
 from anabranch.model.dialects import DIALECTS
 from anabranch.model.elements import Element, Tagged
 from anabranch.model.json_lines import json_payload
 from anabranch.model.schema import Columns, SchemaError
+from anabranch.model.time import Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class Target:
     dialect: str | None = None
     as_text: bool = False
     """Values that JSON has no type for are written as text."""
+    clock: Clock = Clock.TICKS
+    """What ticks are: times are written as what they are; in dialects, as numbers."""
 
     @classmethod
     def named(
@@ -46,9 +49,10 @@ class Target:
         dialect: str | None = None,
         *,
         as_text: bool = False,
+        clock: Clock = Clock.TICKS,
     ) -> "Target":
         """A target whose format is given or told by its name."""
-        return cls(path, checked_format(path, format, dialect), dialect, as_text)
+        return cls(path, checked_format(path, format, dialect), dialect, as_text, clock)
 
     def write(self, batches: Iterable[Batch]) -> int:
         """Write a stream; how many elements that was."""
@@ -80,9 +84,11 @@ class Target:
                     json_payload(dialect.to_record(item), self.as_text), ensure_ascii=False
                 ).encode()
         elif self.format is Format.NOTATION:
-            yield from (notation.line_of(element, as_text=self.as_text).encode() for element in elements)
+            for element in elements:
+                yield notation.line_of(element, as_text=self.as_text, clock=self.clock).encode()
         else:
-            yield from (json_lines.encode(element, as_text=self.as_text) for element in elements)
+            for element in elements:
+                yield json_lines.encode(element, as_text=self.as_text, clock=self.clock)
 
     def _write_columns(self, batches: Iterable[Batch]) -> None:
         """Batches wait in temporary files until all payload columns are known; then they become one file."""
@@ -96,7 +102,7 @@ class Target:
                 if not len(batch):
                     continue
                 payload = payload.with_rows(batch.payload)
-                rows = _plain(record_batch(batch, nested=True))
+                rows = _plain(record_batch(batch, nested=True, unit=time_type(self.clock)))
                 if waiting is None or rows.schema != waiting:
                     if writer is not None:
                         writer.close()
@@ -116,7 +122,7 @@ class Target:
         if len({"input" in reader.schema.names for reader in readers}) > 1:
             raise SchemaError("either every element of a stream names its input or none does")
         rows = (laid_out(waiting, payload) for reader in readers for waiting in reader)
-        first = next(rows, Batch.of([]).to_arrow())
+        first = next(rows, record_batch(Batch.of([]), unit=time_type(self.clock)))
         with self._writer(final, first.schema) as writer:
             for part in chain([first] if readers else [], rows):
                 writer.write_batch(part)

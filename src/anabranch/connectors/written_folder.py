@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch.connectors.formats import Format, UnknownFormatError
-from anabranch.model.arrow import RESERVED
+from anabranch.model.arrow import RESERVED, clock_of
 from anabranch.model.elements import Adjust, Element, Insert, Stable
 from anabranch.model.time import FOREVER, Clock, ticks
 
@@ -56,8 +55,8 @@ def written_files(path: str) -> list[Path]:
     return files
 
 
-def clock_of_written(path: str) -> Clock:
-    """What ticks are in a folder that a sink wrote."""
+def clock_of_written(path: str) -> Clock | None:
+    """What ticks are in a folder that a sink wrote; None where nothing says it."""
     for file in written_files(path):
         if file.suffix == ".parquet":
             return clock_of(pq.read_schema(file))
@@ -65,7 +64,7 @@ def clock_of_written(path: str) -> Clock:
             start = next((start for line in lines if (start := _start_of(line)) is not None), None)
         if start is not None:
             return Clock.TICKS if isinstance(start, int) else _clock_of_text(str(start))
-    return Clock.TICKS
+    return None
 
 
 def _start_of(line: bytes) -> Any:
@@ -77,25 +76,9 @@ def _start_of(line: bytes) -> Any:
 
 
 def _clock_of_text(time: str) -> Clock:
-    return Clock.DAYS if len(time) == len(_DAY) else Clock.MOMENTS
-
-
-def clock_of(columns: pa.Schema) -> Clock:
-    """What ticks are where times are of these types."""
-    kind = columns.field("start").type if "start" in columns.names else None
-    if kind is None or pa.types.is_integer(kind):
-        return Clock.TICKS
-    return Clock.DAYS if pa.types.is_date(kind) else Clock.MOMENTS
-
-
-def in_ticks(rows: pa.Table) -> pa.Table:
-    """Rows whose times are not dates: a date is the number of its day."""
-    for name in _TIMES:
-        place = rows.schema.get_field_index(name)
-        if place >= 0 and pa.types.is_date(rows.schema.field(place).type):
-            days = rows.column(place).cast(pa.date32()).cast(pa.int32()).cast(pa.int64())
-            rows = rows.set_column(place, name, days)
-    return rows
+    if len(time) == len(_DAY):
+        return Clock.DAYS
+    return Clock.LOCAL if datetime.fromisoformat(time).tzinfo is None else Clock.MOMENTS
 
 
 def element_of_row(line: bytes) -> Element:

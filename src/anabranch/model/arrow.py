@@ -5,15 +5,15 @@ The record batch has the columns
 | column | type | |
 |---|---|---|
 | ``kind`` | dictionary or string | insert, adjust, stable; with several inputs attach, detach |
-| ``start`` | int64 or timestamp | of the event; of a stable its time, of an attach its guarantee |
-| ``end`` | int64 or timestamp | of the event |
-| ``old_end`` | int64 or timestamp | of an adjust |
+| ``start`` | int64, timestamp or date | of the event; of a stable its time, of an attach its guarantee |
+| ``end`` | int64, timestamp or date | of the event |
+| ``old_end`` | int64, timestamp or date | of an adjust |
 | ``input`` | dictionary or string | in recordings of several inputs |
 
 and then either the payload columns, or, where one of those has a name from this table or is called
 ``payload``, all of them in one struct column ``payload``. A time that is null is infinite (for an attach:
-from the beginning); the greatest int64 is read as infinite too. Timestamps are microsecond ticks, and where
-one time column holds them all do. No two columns have one name.
+from the beginning); the greatest int64 is read as infinite too. Timestamps are microsecond ticks, dates
+are day ticks, and where one time column holds them all do. No two columns have one name.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from anabranch.model.batch import KINDS, Batch, Kind
 from anabranch.model.rows import rows_without_columns
 from anabranch.model.schema import SchemaError, check_field_names, conformed
-from anabranch.model.time import BEGINNING, FOREVER
+from anabranch.model.time import BEGINNING, FOREVER, Clock
 
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 RESERVED = ("kind", "start", "end", "old_end", "input", "payload")
@@ -108,7 +108,29 @@ def times(
     if null is None:
         null = ticks == FOREVER
     column = pa.array(ticks, mask=null if null.any() else None)
-    return column if unit is None else column.cast(pa.timestamp("us")).cast(unit)
+    if unit is None:
+        return column
+    if pa.types.is_date(unit):
+        return column.cast(pa.int32()).cast(unit)
+    return column.cast(pa.timestamp("us")).cast(unit)
+
+
+def time_type(clock: Clock) -> pa.DataType | None:
+    """The type of times on a clock; None: int64."""
+    return {
+        Clock.TICKS: None,
+        Clock.MOMENTS: pa.timestamp("us", "UTC"),
+        Clock.LOCAL: pa.timestamp("us"),
+        Clock.DAYS: pa.date32(),
+    }[clock]
+
+
+def clock_of(columns: pa.Schema) -> Clock:
+    """What ticks are where times are of these types."""
+    kind = columns.field("start").type if "start" in columns.names else None
+    if kind is not None and pa.types.is_timestamp(kind):
+        return Clock.LOCAL if kind.tz is None else Clock.MOMENTS
+    return Clock.DAYS if kind is not None and pa.types.is_date(kind) else Clock.TICKS
 
 
 def _from_record_batch(rows: pa.RecordBatch) -> Batch:
@@ -136,18 +158,24 @@ def _check_names(names: list[str], what: str) -> None:
         raise error
 
 
+_STAMPS = (Clock.MOMENTS, Clock.LOCAL)
+
+
 def _check_one_clock(rows: pa.RecordBatch) -> None:
     """Columns that hold only nulls say nothing about the clock."""
-    clocks: dict[bool, tuple[str, pa.DataType]] = {}
+    clocks: dict[str, tuple[str, pa.DataType]] = {}
     for name in ("start", "end", "old_end"):
         if name in rows.schema.names:
             column = rows.column(name)
             if column.null_count < len(column):
-                clocks.setdefault(pa.types.is_timestamp(column.type), (name, column.type))
+                clock = clock_of(pa.schema([("start", column.type)]))
+                clocks.setdefault("times" if clock in _STAMPS else clock.value, (name, column.type))
     if len(clocks) > 1:
-        (name, stamps), (other, ticks) = clocks[True], clocks[False]
-        error = SchemaError(f"column {name!r} holds {stamps} and column {other!r} holds {ticks}")
-        error.add_note("The times of a stream are on one clock; give all of them timestamps or int64 ticks.")
+        (name, kind), (other, another), *_ = clocks.values()
+        error = SchemaError(f"column {name!r} holds {kind} and column {other!r} holds {another}")
+        error.add_note(
+            "The times of a stream are on one clock; give all of them timestamps, dates or int64 ticks."
+        )
         raise error
 
 
@@ -199,6 +227,8 @@ def _starts(rows: pa.RecordBatch, kind: NDArray[np.int8]) -> NDArray[np.int64]:
 
 def _ticks(rows: pa.RecordBatch, name: str, *, missing: int) -> NDArray[np.int64]:
     column = rows.column(name)
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.date32()).cast(pa.int32())
     if pa.types.is_timestamp(column.type):
         try:
             column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
@@ -208,7 +238,7 @@ def _ticks(rows: pa.RecordBatch, name: str, *, missing: int) -> NDArray[np.int64
             error.add_note(f"Cast it to int64 to use {unit} as ticks.")
             raise error from None
     if not pa.types.is_integer(column.type):
-        raise SchemaError(f"column {name!r} holds int64 ticks or timestamps, not {column.type}")
+        raise SchemaError(f"column {name!r} holds int64 ticks, timestamps or dates, not {column.type}")
     try:
         column = column.cast(pa.int64())
     except pa.ArrowInvalid as reason:

@@ -6,10 +6,11 @@
     {"kind":"attach","input":"c","from":12}
     {"kind":"detach","input":"c"}
 
-A null end, old_end or time is infinite. Any element may name its input. Payload values are null, booleans,
-integers, finite numbers, text, lists and objects; what JSON has no type for is refused, or written as text
-where that is asked for. Nothing is nested deeper than 200 levels, and of equal keys in one object the last
-one counts.
+A null end, old_end or time is infinite. Times are numbers of ticks, or all of them moments
+(``"2026-03-01T10:00:00Z"``, with their time zone) or dates (``"2026-03-01"``). Any element may name its
+input. Payload values are null, booleans, integers, finite numbers, text, lists and objects; what JSON has no
+type for is refused, or written as text where that is asked for. Nothing is nested deeper than 200 levels, and
+of equal keys in one object the last one counts.
 """
 
 import math
@@ -19,7 +20,7 @@ from typing import Any, TypeAlias, assert_never
 import msgspec
 
 from anabranch.model.elements import Adjust, Attach, Control, Detach, Element, Insert, Payload, Stable, Tagged
-from anabranch.model.time import BEGINNING, FOREVER
+from anabranch.model.time import BEGINNING, FOREVER, Clock, iso_text, one_clock, tick_of_iso
 
 Item: TypeAlias = Element | Tagged
 
@@ -40,22 +41,22 @@ class UnwritableError(ValueError):
 
 
 class _Insert(msgspec.Struct, tag_field="kind", tag="insert", forbid_unknown_fields=True, omit_defaults=True):
-    start: int
-    end: int | None
+    start: int | str
+    end: int | str | None
     payload: dict[str, Any]
     input: str | None = None
 
 
 class _Adjust(msgspec.Struct, tag_field="kind", tag="adjust", forbid_unknown_fields=True, omit_defaults=True):
-    start: int
-    old_end: int | None
-    end: int | None
+    start: int | str
+    old_end: int | str | None
+    end: int | str | None
     payload: dict[str, Any]
     input: str | None = None
 
 
 class _Stable(msgspec.Struct, tag_field="kind", tag="stable", forbid_unknown_fields=True, omit_defaults=True):
-    time: int | None
+    time: int | str | None
     input: str | None = None
 
 
@@ -68,7 +69,7 @@ class _Attach(
     rename={"since": "from"},
 ):
     input: str
-    since: int | None = None
+    since: int | str | None = None
 
 
 class _Detach(msgspec.Struct, tag_field="kind", tag="detach", forbid_unknown_fields=True):
@@ -86,6 +87,11 @@ def decode(line: bytes | str) -> Item:
     >>> decode('{"kind":"stable","time":null}') == Stable(FOREVER)
     True
     """
+    return read(line)[0]
+
+
+def read(line: bytes | str) -> tuple[Item, Clock | None]:
+    """The element of one line, and the clock of its times; None where it has none."""
     try:
         record = _decoder.decode(line)
     except RecursionError:
@@ -94,11 +100,28 @@ def decode(line: bytes | str) -> Item:
         raise MalformedError(str(reason)) from None
     if len(line) > 2 * LEVELS and isinstance(record, _Insert | _Adjust):
         check_depth([record.payload], line)
+    times = _Times()
     try:
-        element = _element(record)
-    except OverflowError as reason:
+        element = _element(record, times)
+    except (OverflowError, ValueError) as reason:
         raise MalformedError(str(reason)) from None
-    return element if record.input is None else Tagged(record.input, element)
+    return (element if record.input is None else Tagged(record.input, element)), times.clock
+
+
+class _Times:
+    """State: the clock of the times of a record, which is one."""
+
+    __slots__ = ("clock",)
+
+    def __init__(self) -> None:
+        self.clock: Clock | None = None
+
+    def tick(self, time: int | str | None, nothing: int = FOREVER) -> int:
+        if time is None:
+            return nothing
+        tick, clock = tick_of_iso(time) if isinstance(time, str) else (time, Clock.TICKS)
+        self.clock = clock if self.clock is None else one_clock(self.clock, clock)
+        return tick
 
 
 def check_depth(value: Any, text: bytes | str, levels: int = LEVELS) -> None:
@@ -131,55 +154,62 @@ def with_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _element(record: _Record) -> Any:
+def _element(record: _Record, times: _Times) -> Any:
+    tick = times.tick
     match record:
         case _Insert():
-            return Insert(record.payload, record.start, _time(record.end))
+            return Insert(record.payload, tick(record.start), tick(record.end))
         case _Adjust():
-            return Adjust(record.payload, record.start, _time(record.old_end), _time(record.end))
+            return Adjust(record.payload, tick(record.start), tick(record.old_end), tick(record.end))
         case _Stable():
-            return Stable(_time(record.time))
+            return Stable(tick(record.time))
         case _Attach():
-            return Attach(BEGINNING if record.since is None else record.since)
+            return Attach(tick(record.since, BEGINNING))
         case _Detach():
             return Detach()
         case _:
             assert_never(record)
 
 
-def _time(time: int | None) -> int:
-    return FOREVER if time is None else time
-
-
-def encode(item: Item, *, as_text: bool = False) -> bytes:
+def encode(item: Item, *, as_text: bool = False, clock: Clock = Clock.TICKS) -> bytes:
     """One element as a line, without its line end.
 
     >>> encode(Insert({"sensor": "a"}, 3, 9)).decode()
     '{"kind":"insert","start":3,"end":9,"payload":{"sensor":"a"}}'
+    >>> encode(Stable(20_000), clock=Clock.DAYS).decode()
+    '{"kind":"stable","time":"2024-10-04"}'
     """
     if isinstance(item, Tagged):
-        return _encoder.encode(_record(item.element, item.input, as_text))
-    return _encoder.encode(_record(item, None, as_text))
+        return _encoder.encode(_record(item.element, item.input, as_text, clock))
+    return _encoder.encode(_record(item, None, as_text, clock))
 
 
-def _record(element: Element | Control, name: str | None, as_text: bool) -> _Record:
+def _record(element: Element | Control, name: str | None, as_text: bool, clock: Clock) -> _Record:
+    def time(tick: int) -> int | str | None:
+        return None if tick == FOREVER else _written(tick, clock)
+
     match element:
         case Insert(payload, start, end):
-            return _Insert(start, _null(end), json_payload(payload, as_text), name)
+            return _Insert(_written(start, clock), time(end), json_payload(payload, as_text), name)
         case Adjust(payload, start, old_end, end):
-            return _Adjust(start, _null(old_end), _null(end), json_payload(payload, as_text), name)
-        case Stable(time):
-            return _Stable(_null(time), name)
+            ends = time(old_end), time(end)
+            return _Adjust(_written(start, clock), *ends, json_payload(payload, as_text), name)
+        case Stable(tick):
+            return _Stable(time(tick), name)
         case Attach(guarantee):
             assert name is not None, "attach names its input"
-            return _Attach(name, None if guarantee == BEGINNING else guarantee)
+            return _Attach(name, None if guarantee == BEGINNING else _written(guarantee, clock))
         case Detach():
             assert name is not None, "detach names its input"
             return _Detach(name)
 
 
-def _null(time: int) -> int | None:
-    return None if time == FOREVER else time
+def _written(tick: int, clock: Clock) -> int | str:
+    text = iso_text(tick, clock)
+    if clock in (Clock.MOMENTS, Clock.DAYS) and (text == tick or text == str(tick)):
+        error = UnwritableError(tick, role="a time that no calendar has, ")
+        raise error
+    return text
 
 
 def json_payload(payload: Payload, as_text: bool = False) -> dict[str, Any]:

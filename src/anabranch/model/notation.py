@@ -7,6 +7,7 @@
     east: attach from 12
     east: detach
 
+Times are numbers of ticks, or all of them moments (``2026-03-01T10:00:00Z``) or dates (``2026-03-01``).
 A payload is a JSON object, or one value that stands for the object ``{"value": …}``; text that looks like a
 name needs no quotes. ∞ may be written ``inf``. Empty lines and lines that begin with ``#`` say nothing.
 """
@@ -18,9 +19,9 @@ from typing import Any, assert_never
 
 from anabranch.model.elements import Adjust, Attach, Control, Detach, Element, Insert, Payload, Stable, Tagged
 from anabranch.model.json_lines import LEVELS, MalformedError, check_depth, json_payload, with_unique_keys
-from anabranch.model.time import BEGINNING, FOREVER, lifetime_text, tick_text
+from anabranch.model.time import BEGINNING, FOREVER, Clock, iso_text, one_clock, tick_of_iso, tick_text
 
-_TIME = r"(-?\d+|-?∞|-?inf)"
+_TIME = r"(\d{4}-\d\d-\d\d(?:T[^\s,)]+)?|-?\d+|-?∞|-?inf)"
 _LIFETIME = rf"\[\s*{_TIME}\s*,\s*{_TIME}\s*\)"
 _INSERT = re.compile(rf"\+\s*(.*\S)\s*{_LIFETIME}", re.DOTALL)
 _ADJUST = re.compile(rf"~\s*(.*\S)\s*{_LIFETIME}\s*->\s*{_LIFETIME}", re.DOTALL)
@@ -58,29 +59,63 @@ def parse_lines(lines: Iterable[str]) -> Iterator[Element | Tagged]:
 
 def parse_line(line: str) -> Element | Tagged | None:
     """The element of one line, or None where the line says nothing."""
+    return read_line(line)[0]
+
+
+def read_line(line: str) -> tuple[Element | Tagged | None, Clock | None]:
+    """The element of one line, and the clock of its times; None where it says none."""
+    times = _Times()
+    return _parse_line(line, times), times.clock
+
+
+class _Times:
+    """State: the clock of the times of a line, which is one."""
+
+    __slots__ = ("clock",)
+
+    def __init__(self) -> None:
+        self.clock: Clock | None = None
+
+    def tick(self, text: str) -> int:
+        if "-" in text[1:]:
+            try:
+                tick, clock = tick_of_iso(text)
+                self.clock = one_clock(self.clock, clock)
+            except ValueError as reason:
+                raise NotationError(str(reason)) from None
+            return tick
+        if text.lstrip("-").isdecimal():
+            try:
+                self.clock = one_clock(self.clock, Clock.TICKS)
+            except ValueError as reason:
+                raise NotationError(str(reason)) from None
+        return _parse_time(text)
+
+
+def _parse_line(line: str, times: _Times) -> Element | Tagged | None:
     body = line.strip()
     if not body or body.startswith("#"):
         return None
     if match := _INPUT.fullmatch(body):
-        return Tagged(_parse_name(match[1]), _parse_body(match[2], line))
-    element = _parse_body(body, line)
+        return Tagged(_parse_name(match[1]), _parse_body(match[2], line, times))
+    element = _parse_body(body, line, times)
     if isinstance(element, Attach | Detach):
         raise NotationError(f"attach and detach name their input, {line!r} names none")
     return element
 
 
-def _parse_body(body: str, line: str) -> Element | Control:
+def _parse_body(body: str, line: str, times: _Times) -> Element | Control:
     if match := _INSERT.fullmatch(body):
-        return Insert(_parse_payload(match[1]), _parse_time(match[2]), _parse_time(match[3]))
+        return Insert(_parse_payload(match[1]), times.tick(match[2]), times.tick(match[3]))
     if match := _ADJUST.fullmatch(body):
-        start, old_end, same_start, end = (_parse_time(match[i]) for i in (2, 3, 4, 5))
+        start, old_end, same_start, end = (times.tick(match[i]) for i in (2, 3, 4, 5))
         if start != same_start:
             raise NotationError(f"an adjust keeps the start, {line!r} moves it from {start} to {same_start}")
         return Adjust(_parse_payload(match[1]), start, old_end, end)
     if match := _STABLE.fullmatch(body):
-        return Stable(_parse_time(match[1]))
+        return Stable(times.tick(match[1]))
     if match := _ATTACH.fullmatch(body):
-        return Attach(BEGINNING if match[1] is None else _parse_time(match[1]))
+        return Attach(BEGINNING if match[1] is None else times.tick(match[1]))
     if body == "detach":
         return Detach()
     error = NotationError(f"{line!r} is no element")
@@ -144,23 +179,27 @@ def text(elements: Iterable[Element | Tagged]) -> str:
     return "\n".join(line_of(element) for element in elements)
 
 
-def line_of(element: Element | Control | Tagged, *, as_text: bool = False) -> str:
+def line_of(element: Element | Control | Tagged, *, as_text: bool = False, clock: Clock = Clock.TICKS) -> str:
     """One element as a line; what JSON has no type for is refused, or written as text where asked for."""
+
+    def time(tick: int) -> str:
+        return tick_text(tick) if tick in (BEGINNING, FOREVER) else str(iso_text(tick, clock))
+
     match element:
         case Insert(payload, start, end):
-            return f"+ {payload_text(payload, as_text=as_text)} {lifetime_text(start, end)}"
+            return f"+ {payload_text(payload, as_text=as_text)} [{time(start)}, {time(end)})"
         case Adjust(payload, start, old_end, end):
-            old, new = lifetime_text(start, old_end), lifetime_text(start, end)
-            return f"~ {payload_text(payload, as_text=as_text)} {old} -> {new}"
-        case Stable(time):
-            return f"| {tick_text(time)}"
+            lifetimes = f"[{time(start)}, {time(old_end)}) -> [{time(start)}, {time(end)})"
+            return f"~ {payload_text(payload, as_text=as_text)} {lifetimes}"
+        case Stable(stable):
+            return f"| {time(stable)}"
         case Attach(guarantee):
-            return "attach" if guarantee == BEGINNING else f"attach from {tick_text(guarantee)}"
+            return "attach" if guarantee == BEGINNING else f"attach from {time(guarantee)}"
         case Detach():
             return "detach"
         case Tagged(name, inner):
             tag = name if re.fullmatch(r"[\w.-]+", name) else json.dumps(name, ensure_ascii=False)
-            return f"{tag}: {line_of(inner, as_text=as_text)}"
+            return f"{tag}: {line_of(inner, as_text=as_text, clock=clock)}"
         case _:
             assert_never(element)
 

@@ -21,6 +21,7 @@ class Clock(Enum):
 
     TICKS = "ticks"
     MOMENTS = "microseconds since 1970-01-01 UTC"
+    LOCAL = "microseconds since 1970-01-01, local time"
     DAYS = "days since 1970-01-01"
 
 
@@ -99,9 +100,42 @@ def tick_text(tick: int, clock: Clock = Clock.TICKS) -> str:
     try:
         if clock is Clock.DAYS:
             return str(date.fromordinal(_EPOCH.toordinal() + tick))
-        if clock is Clock.MOMENTS:
+        if clock in (Clock.MOMENTS, Clock.LOCAL):
             moment = (_EPOCH + timedelta(microseconds=tick)).replace(tzinfo=None)
             return moment.isoformat(" ", "microseconds").rstrip("0").rstrip(".")
     except (ValueError, OverflowError):
         pass
     return str(tick)
+
+
+def iso_text(tick: int, clock: Clock) -> str | int:
+    """A tick as it is written in lines: ISO 8601 where it is a moment or a day, else the number.
+
+    >>> iso_text(1772359200500000, Clock.MOMENTS), iso_text(20_000, Clock.DAYS), iso_text(7, Clock.LOCAL)
+    ('2026-03-01T10:00:00.5Z', '2024-10-04', 7)
+    """
+    if clock is Clock.DAYS:
+        return tick_text(tick, clock)
+    if clock is Clock.MOMENTS:
+        text = tick_text(tick, clock)
+        return tick if text == str(tick) else f"{text.replace(' ', 'T')}Z"
+    return tick
+
+
+def tick_of_iso(text: str) -> tuple[int, Clock]:
+    """The tick of a text as `iso_text` writes it, and its clock; a moment names its time zone."""
+    try:
+        if len(text) == len("2026-01-01"):
+            return date.fromisoformat(text).toordinal() - _EPOCH.toordinal(), Clock.DAYS
+    except ValueError:
+        pass
+    return ticks(text), Clock.MOMENTS
+
+
+def one_clock(found: Clock | None, clock: Clock) -> Clock:
+    """The clock of a stream, after a time on one more; times are on one clock."""
+    if found is not None and found is not clock:
+        error = ValueError(f"the times of a stream are on one clock: {found.value}, then {clock.value}")
+        error.add_note("Give all of them numbers, or all of them timestamps, or all of them dates.")
+        raise error
+    return clock
