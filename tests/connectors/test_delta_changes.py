@@ -204,7 +204,7 @@ def test_a_new_checkpoint_begins_where_it_is_told_to(spark, tmp_path):
     for start, first in (
         ("earliest", [(1, "insert", 1, "tea"), (2, "insert", 2, "milk")]),
         (2, [(2, "insert", 2, "milk")]),
-        ("snapshot", [(2, "insert", 1, "tea"), (2, "insert", 2, "milk")]),
+        ("snapshot", [(2, "snapshot", 1, "tea"), (2, "snapshot", 2, "milk")]),
         ("latest", []),
     ):
         source = reader(spark, path, start=start)

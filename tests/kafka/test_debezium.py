@@ -46,6 +46,14 @@ SCHEMA = {
 CHANGES = {
     "a create": (envelope("c", after=NEW), {**NEW, "op": "c", "time": at(5001)}),
     "a row of a snapshot": (envelope("r", after=NEW), {**NEW, "op": "r", "time": at(5001)}),
+    "a row that is read beside the log": (
+        envelope("r", after=NEW, source={**SOURCE, "snapshot": "incremental"}),
+        {**NEW, "op": "incremental", "time": at(5001)},
+    ),
+    "a row of an old connector's snapshot": (
+        envelope("r", after=NEW, source={**SOURCE, "snapshot": True}),
+        {**NEW, "op": "r", "time": at(5001)},
+    ),
     "an update": (envelope("u", OLD, NEW), {**NEW, "op": "u", "time": at(5001)}),
     "an update without the row before": (envelope("u", after=NEW), {**NEW, "op": "u", "time": at(5001)}),
     "a row before of another shape": (envelope("u", {"id": "x"}, NEW), {**NEW, "op": "u", "time": at(5001)}),

@@ -65,6 +65,12 @@ class Lines:
             parts.append(f"{status.quarantined:,} quarantined")
         if disagreements:
             parts.append(f"{disagreements:,} disagreements so far")
+        for name, one in status.replicas.items():
+            if one.since_snapshot and one.snapshot is not None:
+                parts.append(
+                    f"{one.since_snapshot:,} rows of {name} begin at its snapshot of "
+                    f"{self.time(one.snapshot)}: no replica vouches for the time before"
+                )
         if status.stuck:
             parts.append("stuck")
         return "  ".join(parts)
@@ -78,6 +84,8 @@ class Lines:
     def _place(self, one: Replica) -> str:
         if not one.attached:
             return "left"
+        if one.snapshot is not None and not one.joined:
+            return f"waits until others are at its snapshot of {self.time(one.snapshot)}"
         if one.frontier == BEGINNING:
             return "has promised nothing"
         where = "level" if one.lag == 0 else f"at {self.time(one.frontier)}"

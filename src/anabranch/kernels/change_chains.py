@@ -1,9 +1,9 @@
 """The changes of each key as a chain in the order of time, and what a change in its midst alters, compiled.
 
 A change fits what the ones before it leave: an insert where no row is there, an update or a delete where one
-is, an upsert always. One that does not fit brings and ends nothing, and may fit later: then it is *in doubt*.
-A new change alters at most the fits and ends of what follows, up to the first change that fits before and
-after; so that much of the chain is walked, and no more.
+is, an upsert and a row of a snapshot always. One that does not fit brings and ends nothing, and may fit
+later: then it is *in doubt*. A new change alters at most the fits and ends of what follows, up to the first
+change that fits before and after; so that much of the chain is walked, and no more.
 
 Where changes count as they come, a chain is the row that is there, and nothing is in doubt.
 """
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from anabranch.model.application import ADJUST, INSERT, STABLE
 from anabranch.model.compiled import compiled, inlined
 from anabranch.model.slots import NOBODY, TAG_MASK, link_all, node_in, slot_of, tag_in, vacate_slot
-from anabranch.model.time import FOREVER
+from anabranch.model.time import BEGINNING, FOREVER
 
-OP_INSERT, OP_UPDATE, OP_DELETE, OP_UPSERT = range(4)
+OP_INSERT, OP_UPDATE, OP_DELETE, OP_UPSERT, OP_SNAPSHOT, OP_INCREMENTAL = range(6)
 
 BEHIND, AT_THE_END, NOT_THERE, THERE, NOT_YET = range(5)
 """Why a change is refused."""
@@ -179,7 +179,7 @@ def _there(chains: Chains, node: Any) -> Any:
 
 @inlined
 def _fits(op: int, is_there: bool) -> Any:
-    return op == OP_UPSERT or is_there == (op != OP_INSERT)
+    return op >= OP_UPSERT or is_there == (op != OP_INSERT)
 
 
 @inlined
@@ -316,6 +316,7 @@ def apply_changes(
     said = unfit = births = 0
     for row in range(begin, len(kind)):
         at = time[row]
+        is_first = op[row] == OP_SNAPSHOT and kind[row] != STABLE
         if kind[row] == STABLE:
             most = (
                 unfit + chains.counts[_DOUBTS] + len(kind) - row - 1
@@ -327,19 +328,22 @@ def apply_changes(
             said += 1
             unfit = _give_up(chains, frontier, refused, unfit)
             continue
-        if at < frontier or at == FOREVER:
+        if (at < frontier and not is_first) or at == FOREVER:
             reason = AT_THE_END if at == FOREVER else BEHIND
             refused[unfit] = op[row], at, place + row, number[row], channel, reason, frontier
             unfit += 1
             continue
+        if is_first:
+            at = np.int64(BEGINNING)
         low, high = key[row, 0], key[row, 1]
         slot = _find(chains, low, high)
         before, after = node_in(chains.slots[slot]), np.int64(NOBODY)
         if as_they_come:
             reason = _misfit(op[row], before != NOBODY, at, chains.time[before])
             if reason != _FITS:
+                reason = THERE if is_first else reason
                 known = frontier if before == NOBODY else chains.time[before]
-                refused[unfit] = op[row], at, place + row, number[row], channel, reason, known
+                refused[unfit] = op[row], time[row], place + row, number[row], channel, reason, known
                 unfit += 1
                 continue
         while before != NOBODY and (
@@ -427,3 +431,27 @@ def rows_there(chains: Chains) -> Any:
         if chains.place[last] != NOBODY and chains.after[last] == NOBODY:
             count += _there(chains, np.int64(last)) != NOBODY
     return count
+
+
+@compiled
+def begin_at(chains: Chains, keys: Any, time: Any) -> None:
+    """Let the row of each key that has been there since the beginning of time be there since another time."""
+    for row in range(len(keys)):
+        slot = _find(chains, keys[row, 0], keys[row, 1])
+        node = node_in(chains.slots[slot])
+        while node != NOBODY:
+            if chains.time[node] == BEGINNING:
+                chains.time[node] = time[row]
+            node = np.int64(chains.before[node])
+
+
+@compiled
+def places_at(chains: Chains, keys: Any, time: Any, places: Any) -> None:
+    """Where the payload of the row stands that each key has at a time, or NOBODY."""
+    for row in range(len(keys)):
+        slot = _find(chains, keys[row, 0], keys[row, 1])
+        node = node_in(chains.slots[slot])
+        while node != NOBODY and chains.time[node] > time[row]:
+            node = np.int64(chains.before[node])
+        there = _there(chains, node)
+        places[row] = NOBODY if there == NOBODY else chains.place[there]

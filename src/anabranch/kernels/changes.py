@@ -9,11 +9,15 @@ as they come or are numbered: one that is late is put in its place, and the rows
 that does not fit may do so when another has come: it waits until a stable has passed it, and is then handed
 back.
 
+A row of a *snapshot* is there when it is read, and nobody knows since when: it holds from the beginning of
+time, until `begin_at` says more. A row that is read *incrementally*, beside the log, says nothing where the
+table shows the same values, and is an upsert where it does not.
+
 Memory: the rows that are there, and of changes that are no log those since the frontier; each payload once.
 None after stable(∞). Cost: constant per change, of a late one the changes of its key that are later.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -24,19 +28,26 @@ from numpy.typing import NDArray
 
 from anabranch.kernels.change_chains import (
     OP_DELETE,
+    OP_INCREMENTAL,
     OP_INSERT,
+    OP_SNAPSHOT,
     OP_UPDATE,
     OP_UPSERT,
     Chains,
     apply_changes,
+    begin_at,
     forget,
     in_chains,
+    places_at,
     restore,
     rows_there,
 )
 from anabranch.model.application import INSERT
-from anabranch.model.batch import Batch
+from anabranch.model.batch import Batch, concat
+from anabranch.model.identity import Words, identities
 from anabranch.model.payloads import PayloadStore
+from anabranch.model.rows import take_rows
+from anabranch.model.slots import NOBODY
 from anabranch.model.time import BEGINNING, FOREVER, tick_text
 from anabranch.model.validity import Rule
 
@@ -48,6 +59,8 @@ class Op(IntEnum):
     UPDATE = OP_UPDATE
     DELETE = OP_DELETE
     UPSERT = OP_UPSERT
+    SNAPSHOT = OP_SNAPSHOT
+    INCREMENTAL = OP_INCREMENTAL
 
 
 _RULES = (
@@ -73,6 +86,10 @@ def changes(op: NDArray[np.int64], time: NDArray[np.int64], rows: pa.RecordBatch
     return Batch(np.full(len(op), INSERT, np.int8), time, np.full(len(op), FOREVER), op, rows)
 
 
+def _upserts(batch: Batch) -> Batch:
+    return changes(np.full(len(batch), OP_UPSERT), batch.start, batch.payload)
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """Changes that do not fit, of this batch or of an earlier one."""
@@ -87,6 +104,15 @@ class Refused:
 
     def __len__(self) -> int:
         return len(self.number)
+
+    @classmethod
+    def joined(cls, parts: Sequence["Refused"]) -> "Refused":
+        """Those of several batches, one after the other."""
+        columns = [
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("number", "reason", "known")
+        ]
+        names = [name for part in parts for name in part.channel]
+        return cls(concat([part.changes for part in parts]), names, *columns)
 
     def rule(self, n: int) -> Rule:
         """The rule that one of them breaks."""
@@ -152,12 +178,54 @@ class Changes:
         channel: str = "",
         *,
         ordered: bool = False,
+        begins: bool = False,
     ) -> Told:
         """What changes and progress stand for; with ``numbers`` they are these rows of a channel.
 
         By time, those of one commit time count in the order of their numbers where the channel is ordered.
+        Rows of a snapshot are those of the table where it ``begins``; later they are read incrementally.
         """
         numbers = np.arange(len(batch)) if numbers is None else numbers
+        read = (batch.kind == INSERT) & (batch.old_end >= (OP_INCREMENTAL if begins else OP_SNAPSHOT))
+        if not read.any():
+            return self._push(batch, numbers, channel, ordered=ordered)
+        parts, places = [], []
+        for rows in self._in_parts(batch, read):
+            part = batch.take(rows)
+            news = self._news(part) if read[rows[0]] else np.arange(len(rows))
+            part = _upserts(part.take(news)) if read[rows[0]] else part
+            parts.append(self._push(part, numbers[rows[news]], channel, ordered=ordered))
+            places.append(rows[news[parts[-1].origin]])
+        return Told(
+            concat([part.elements for part in parts]),
+            np.concatenate(places),
+            Refused.joined([part.refused for part in parts]),
+        )
+
+    def begin_at(self, keys: Words, time: NDArray[np.int64]) -> None:
+        """The rows of these keys that a snapshot brought have been there since these times."""
+        begin_at(self.chains, keys, time)
+
+    def _in_parts(self, batch: Batch, read: NDArray[np.bool_]) -> Iterator[NDArray[np.int64]]:
+        """Rows that are read apart from those that are not, and of one key at most once."""
+        keys = batch.told_apart_by(self.key).identities
+        for rows in np.split(np.arange(len(batch)), np.flatnonzero(np.diff(read)) + 1):
+            if read[rows[0]] and len(np.unique(keys[rows], axis=0)) < len(rows):
+                yield from np.split(rows, len(rows))
+            else:
+                yield rows
+
+    def _news(self, batch: Batch) -> NDArray[np.int64]:
+        """Which rows show other values than the table at their times."""
+        keys, places = batch.told_apart_by(self.key).identities, np.empty(len(batch), np.int64)
+        payload = self.payloads.admit(batch.payload)
+        places_at(self.chains, keys, batch.start, places)
+        same = places != NOBODY
+        known = identities(self.payloads.at(places[same]))
+        same[same] = (identities(take_rows(payload, np.flatnonzero(same))) == known).all(axis=1)
+        return np.flatnonzero(~same)
+
+    def _push(self, batch: Batch, numbers: NDArray[np.int64], channel: str, *, ordered: bool) -> Told:
         keys = batch.told_apart_by(self.key).identities
         payload = self.payloads.admit(batch.payload)
         self.chains = self.chains.with_room(len(batch), self.frontier)

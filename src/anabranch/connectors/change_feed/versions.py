@@ -74,7 +74,7 @@ class Opened:
                 then = DeltaTable(self.path, version=version)
                 time = pa.scalar(self.time_of(version), pa.timestamp("ms"))
                 for rows in then.to_pyarrow_dataset().to_batches():
-                    yield "insert", rows.append_column(_TIME, pa.repeat(time, rows.num_rows))
+                    yield "snapshot", rows.append_column(_TIME, pa.repeat(time, rows.num_rows))
                 return
             for op, images in (("delete", _GOES), ("insert", _COMES)):
                 feed = self.table.load_cdf(version, version, predicate=f"{_CHANGE} IN {images}")

@@ -2,7 +2,9 @@
 
 An envelope is JSON, by itself or in ``payload`` beside its ``schema``; both occur in one topic. The row is
 ``after``, of a delete ``before``, which may have nothing but the key; it is read as `json_rows` reads a row.
-The time is that of the commit: ``source.ts_us`` or ``source.ts_ms``, else that of the envelope.
+The time is that of the commit: ``source.ts_us`` or ``source.ts_ms``, else that of the envelope. A row that is
+read beside the log, in an incremental snapshot (``source.snapshot``), has the op ``incremental``, because it
+is of no snapshot of the whole table.
 
 **Passed over**, neither rows nor refused: tombstones, begins and ends of transactions, heartbeats, changes of
 a schema, and messages (op ``m``). **Refused**: a truncate, because it ends rows that it does not name; an op
@@ -23,7 +25,8 @@ from anabranch.connectors.kafka.formats import Values
 
 IMAGES = {"c": "after", "r": "after", "u": "after", "d": "before"}
 """Where the row of an envelope is, by its op."""
-MESSAGE, TRUNCATE = "m", "t"
+READ, MESSAGE, TRUNCATE = "r", "m", "t"
+INCREMENTAL = "incremental"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +80,17 @@ class _Times(msgspec.Struct):
 _NULL = msgspec.Raw(b"null")
 
 
+class _Source(_Times):
+    snapshot: str | bool | None = None
+
+
 class _Envelope(_Times):
     """What is looked at of an envelope; the schema beside one is not."""
 
     op: str | None = None
     before: msgspec.Raw = _NULL
     after: msgspec.Raw = _NULL
-    source: _Times | None = None
+    source: _Source | None = None
     payload: msgspec.Raw = _NULL
 
 
@@ -110,6 +117,8 @@ def _change(value: bytes) -> tuple[bytes, str, int] | None:
     row = getattr(envelope, IMAGES[op])
     if not _is_said(row):
         raise ValueError(f"an envelope of op {op!r} has the row in {IMAGES[op]!r}, this one has none")
+    if op == READ and envelope.source is not None and envelope.source.snapshot == INCREMENTAL:
+        op = INCREMENTAL
     return bytes(row), op, _time(envelope)
 
 

@@ -57,8 +57,8 @@ def merge_changes(
     reads them; all of a key are in one channel. Without that order, and with ``by_time`` in spite of it, they
     count by commit time, in whatever micro-batch they come, and at one time as they are read. How far a
     replica has come is known from rows whose op is stable, or from ``disorder``. A replica begins, and after
-    an attach begins anew, with the rows of its table as inserts, each at the time since when it has been
-    there.
+    an attach begins anew, with an empty table, or with rows of a snapshot (``r``): these are there at their
+    time, and since when is for other replicas to say (`kernels/snapshots.py`).
 
     A change that does not fit the ones before it (of a row that is not there, or is there already, or of a
     log and earlier than its row) is refused with the reason: in a log at once, by time when a stable of its

@@ -2,7 +2,8 @@
 
 Known from the start are the plain words, their first letters, the codes of Debezium (``c`` and ``r``), the
 row kinds of Flink (``+I``) and the change types of Delta (``update_postimage``). The image before an update
-carries nothing that the state of the table does not have, so its rows are passed over.
+carries nothing that the state of the table does not have, so its rows are passed over. A row of a snapshot
+says what is there, not since when; one that is read incrementally, beside the log, what is there meanwhile.
 """
 
 from collections.abc import Mapping
@@ -15,6 +16,8 @@ WORDS = {
     "update": (Kind.INSERT, Op.UPDATE),
     "delete": (Kind.INSERT, Op.DELETE),
     "upsert": (Kind.INSERT, Op.UPSERT),
+    "snapshot": (Kind.INSERT, Op.SNAPSHOT),
+    "incremental": (Kind.INSERT, Op.INCREMENTAL),
     "stable": (Kind.STABLE, Op.INSERT),
     "attach": (Kind.ATTACH, Op.INSERT),
     "detach": (Kind.DETACH, Op.INSERT),
@@ -25,9 +28,10 @@ IGNORE = "ignore"
 """What a row says that is passed over."""
 
 _SPELLINGS = {
-    "insert": ("i", "c", "create", "r", "read", "+i"),
+    "insert": ("i", "c", "create", "+i"),
     "update": ("u", "+u", "update_postimage"),
     "delete": ("d", "-d"),
+    "snapshot": ("r", "read"),
     "stable": ("progress",),
     IGNORE: ("-u", "update_preimage"),
 }

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from anabranch.engines.spark.layout import Layout, Read
 from anabranch.engines.spark.parcel import NO_PAYLOAD, Parcel, Voice
 from anabranch.engines.spark.shards import shard_of
+from anabranch.kernels.changes import Op
 from anabranch.model.batch import Kind
 from anabranch.model.compiled import compiled
 from anabranch.model.identity import Words, identities
 from anabranch.model.rows import stacked, take_rows
 from anabranch.model.slots import NOBODY
-from anabranch.model.time import BEGINNING
+from anabranch.model.time import BEGINNING, FOREVER
 
 ROWS = 65_536
 """Elements of a parcel, about: fewer cost calls, more cost memory and, beyond 10 MB, time."""
@@ -76,15 +77,25 @@ class Packing:
         voice, sequence, place, kind, start, end, old_end = columns
         firsts = np.searchsorted(voice, np.arange(len(names)))
         lasts = np.searchsorted(voice, np.arange(len(names)), side="right") - 1
+        snapshots = self._snapshots(voice, kind, start, old_end, len(names))
         voices = tuple(
-            Voice(replica, channel, int(sequence[first]), self.ordered, int(sequence[last]))
-            for (replica, channel), first, last in zip(names, firsts, lasts, strict=True)
+            Voice(replica, channel, int(sequence[first]), self.ordered, int(sequence[last]), snapshot)
+            for (replica, channel), first, last, snapshot in zip(names, firsts, lasts, snapshots, strict=True)
         )
         row = sequence - sequence[firsts][voice]
         nothing = batches[0].payload[:0]
         parcel = Parcel(voices, voice.astype(np.int32), row, kind, start, end, old_end, place, nothing)
         payloads = [one.payload for one in batches]
         yield from _dealt(parcel, payloads, self.layout.identity, self.shards, self.layout.key)
+
+    def _snapshots(self, voice: Any, kind: Any, start: Any, old_end: Any, count: int) -> list[int | None]:
+        """Of each voice the least time of rows of a snapshot."""
+        if self.layout.key is None:
+            return [None] * count
+        rows = _of_snapshots(kind, old_end)
+        least = np.full(count, FOREVER)
+        np.minimum.at(least, voice[rows], start[rows])
+        return [None if time == FOREVER else time for time in least.tolist()]
 
     def _progress(self, columns: list[Any], count: int) -> tuple[Any, ...]:
         """Of each voice the stable that the bound on its disorder allows, in columns."""
@@ -94,6 +105,9 @@ class Packing:
         latest, last = np.full(count, BEGINNING), np.full(count, np.iinfo(np.int64).min)
         # What will be refused for its lifetime must not promise anything.
         events = (kind <= Kind.ADJUST) & (end >= start) & ((kind == Kind.ADJUST) | (end > start))
+        if self.layout.key is not None:
+            # A snapshot takes long to read, and the log after it goes on from where it began.
+            events &= ~_of_snapshots(kind, old_end)
         np.maximum.at(latest, voice[events], start[events])
         np.maximum.at(last, voice, sequence)
         speaking = np.flatnonzero(latest > BEGINNING + bound)
@@ -107,6 +121,10 @@ class Packing:
             nothing.astype(end.dtype),
             nothing.astype(old_end.dtype),
         )
+
+
+def _of_snapshots(kind: Any, op: Any) -> Any:
+    return (kind == Kind.INSERT) & (op == Op.SNAPSHOT)
 
 
 _TIMES = ("kind", "start", "end", "old_end")

@@ -45,10 +45,12 @@ class Voice:
     ordered: bool = True
     last: int = 0
     """The sequence of the last row of the stretch."""
+    snapshot: int | None = None
+    """The least time of its rows that are of a snapshot, if any are."""
 
 
 class _Header(msgspec.Struct):
-    voices: list[tuple[str, str, int, bool, int]]
+    voices: list[tuple[str, str, int, bool, int, int | None]]
     counts: list[int]
     """How many elements each voice says."""
     lengths: list[int]
@@ -161,7 +163,7 @@ def to_bytes(parcel: Parcel) -> pa.Buffer:
             pa.RecordBatch.from_pydict({"low": pa.array(words[:, 0]), "high": pa.array(words[:, 1])})
         )
     header = _Header(
-        [(v.replica, v.channel, v.sequence, v.ordered, v.last) for v in parcel.voices],
+        [(v.replica, v.channel, v.sequence, v.ordered, v.last, v.snapshot) for v in parcel.voices],
         np.diff(bounds).tolist(),
         [_size(part) for part in parts],
         least,

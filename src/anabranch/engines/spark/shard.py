@@ -12,7 +12,8 @@ All shards are at one frontier after a micro-batch, but for what `FinalOnly` hol
 frontiers follow from what every shard is told, never from events, which others do not see.
 
 Where replicas send changes, a table of each turns them into elements. They count in the order of their
-channel, or by commit time and then in the order in which they are heard.
+channel, or by commit time and then in the order in which they are heard. Who begins with a snapshot is held
+back until it has met the merge (`beginnings`).
 """
 
 from collections import Counter
@@ -24,6 +25,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.engines.spark.beginnings import Beginnings
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.order import (
     Stretch,
@@ -38,6 +40,7 @@ from anabranch.engines.spark.patience import set_aside
 from anabranch.engines.spark.refusal import Refusal, change_text, refusal
 from anabranch.kernels.changes import Changes, Refused
 from anabranch.kernels.merge.state_bytes import from_bytes, to_bytes
+from anabranch.kernels.snapshots import Beginning
 from anabranch.model.application import BROKEN, VALID, check_times
 from anabranch.model.batch import KINDS, Batch, Kind, concat
 from anabranch.model.elements import Attach, Control, Element
@@ -74,6 +77,9 @@ class _Saved(msgspec.Struct):
     settings: dict[str, str] = {}
     tables: dict[str, int] = {}
     """The bytes of the table of each replica; they come first."""
+    beginnings: dict[str, int] = {}
+    """The bytes of each replica that has begun with a snapshot and not met the merge; they come next."""
+    since_snapshot: dict[str, tuple[int, int]] = {}
 
 
 class Shard:
@@ -85,6 +91,7 @@ class Shard:
         self.frontiers: dict[str, dict[str, int]] = {}
         self.agreed = BEGINNING
         self.tables: dict[str, Changes] = {}
+        self.beginnings = Beginnings(self)
         self._now = Heard()
         self._waiting: list[Stretch] = []
         self._events = self._bytes = 0
@@ -101,7 +108,8 @@ class Shard:
     @property
     def nbytes(self) -> int:
         """Bytes of state."""
-        return self.merger.status().bytes + sum(table.nbytes for table in self.tables.values())
+        tables = sum(table.nbytes for table in self.tables.values())
+        return self.merger.status().bytes + tables + self.beginnings.nbytes
 
     def hear(self, parcels: Sequence[Parcel], idle: Iterable[str] | None = None) -> Heard:
         """What comes of the parcels of one micro-batch, in whatever order they are given.
@@ -110,6 +118,7 @@ class Shard:
         """
         self._now = Heard()
         channels = turns_of(parcels, at_one_instant=self.fragment.key is not None)
+        self.beginnings.listen(parcels)
         for name in sorted({replica for replica, _ in channels}):
             if name not in self.merger.tallies:
                 self._join(name, None)
@@ -186,7 +195,13 @@ class Shard:
     def _know(self, voice: Voice) -> None:
         """A channel has spoken, to this shard or to another."""
         if voice.replica in self.merger.inputs:
-            self.frontiers[voice.replica].setdefault(voice.channel, BEGINNING)
+            self._reached_by(voice)
+
+    def _reached_by(self, voice: Voice) -> int:
+        """How far the channel that speaks has come."""
+        if self.fragment.key is not None and not self.frontiers[voice.replica]:
+            self.beginnings.first_word(voice.replica)
+        return self.frontiers[voice.replica].setdefault(voice.channel, BEGINNING)
 
     def _elements(
         self, stretch: Stretch, rows: NDArray[np.int64], at_the_end: dict[tuple[str, str], int]
@@ -197,8 +212,7 @@ class Shard:
         if voice.replica not in self.merger.inputs:
             self._refuse_all(Rule.DETACHED_INPUT, stretch, rows)
             return
-        channels = self.frontiers[voice.replica]
-        reached = channels.setdefault(voice.channel, BEGINNING)
+        reached = self._reached_by(voice)
         if voice.replica in self.tables and not voice.ordered:
             rows = rows[np.argsort(parcel.start[rows], kind="stable")]
         kind, start = parcel.kind[rows], parcel.start[rows]
@@ -210,7 +224,7 @@ class Shard:
                 rows = rows[kind != Kind.STABLE]
                 kind, start = parcel.kind[rows], parcel.start[rows]
         rules = np.full(len(rows), VALID, np.int8)
-        channels[voice.channel] = check_times(
+        self.frontiers[voice.replica][voice.channel] = check_times(
             kind, start, parcel.end[rows], parcel.old_end[rows], reached, rules
         )
         if (rules != VALID).any():
@@ -255,15 +269,19 @@ class Shard:
         """The elements that changes stand for, after the rows they come of; what does not fit is refused."""
         voice, rows = changes.voice, changes.rows
         batch = changes.parcel.batch(rows, self.fragment.key)
+        begins = self.beginnings.of(voice.replica)
         told = self.tables[voice.replica].push(
-            batch, changes.sequences(), voice.channel, ordered=voice.ordered
+            batch, changes.sequences(), voice.channel, ordered=voice.ordered, begins=begins is not None
         )
         self._refuse_changes(voice.replica, told.refused)
-        return rows[told.origin], told.elements
+        if begins is None:
+            return rows[told.origin], told.elements
+        elements, origin = begins.hear(told.elements)
+        return rows[told.origin[origin]], elements
 
     def _passes(self, replica: str, frontier: int) -> None:
         """Let the table of a replica know how far it is; what waited and fits no more is refused."""
-        if replica in self.tables:
+        if replica in self.tables and frontier > self.tables[replica].frontier:
             self._refuse_changes(replica, self.tables[replica].push(Batch.stable(frontier)).refused)
 
     def _refuse_changes(self, replica: str, refused: Refused) -> None:
@@ -299,6 +317,7 @@ class Shard:
             self._says_out(self.merger.detach(replica))
             del self.frontiers[replica]
             self.tables.pop(replica, None)
+            self.beginnings.forget(replica)
         if isinstance(element, Attach):
             self._join(replica, guarantee)
 
@@ -309,25 +328,49 @@ class Shard:
         return None if element.guarantee == BEGINNING else element.guarantee
 
     def _join(self, replica: str, guarantee: int | None) -> None:
-        complete = self.fragment.is_complete(replica)
-        promised = self.fragment.promised()
-        self._says_out(self.merger.attach(replica, guarantee, promised, complete=complete))
+        self._attach(replica, guarantee)
         self.frontiers[replica] = {}
         table = self.fragment.changes()
         if table is not None:
             self.tables[replica] = table
 
+    def _attach(self, replica: str, guarantee: int | None) -> None:
+        complete = self.fragment.is_complete(replica)
+        promised = self.fragment.promised()
+        self._says_out(self.merger.attach(replica, guarantee, promised, complete=complete))
+
     def _promise(self) -> None:
-        """Let every replica say how far its channels have come, where that is further than before."""
-        for replica, one in self.merger.inputs.items():
-            channels = self.frontiers[replica]
-            if len(channels) < (self.fragment.channels or 1):
-                continue
-            reached = min(channels.values())
-            if reached > one.said:
-                self._passes(replica, reached)
-                self._says_out(self.merger.push(replica, Batch.stable(reached, self.merger.columns.schema)))
-        self._agree()
+        """Let every replica say how far its channels have come, where that is further than before.
+
+        Nobody goes beyond a time at which one that begins with a snapshot meets the merge before it has.
+        """
+        going = True
+        while going:
+            until = self.beginnings.until()
+            for replica, one in self.merger.inputs.items():
+                reached = self.reached(replica)
+                if self.beginnings.holds(replica):
+                    self._passes(replica, reached)
+                elif min(reached, until) > one.said:
+                    self._passes(replica, min(reached, until))
+                    self.push(replica, Batch.stable(min(reached, until), self.merger.columns.schema))
+            self._agree()
+            going = self.beginnings.go_on()
+
+    def reached(self, replica: str) -> int:
+        """How far all channels of a replica have come."""
+        channels = self.frontiers[replica]
+        return min(channels.values()) if len(channels) >= (self.fragment.channels or 1) else BEGINNING
+
+    def push(self, replica: str, elements: Batch) -> None:
+        """Merge elements that come of no row of a parcel."""
+        if len(elements):
+            self._says_out(self.merger.push(replica, elements))
+
+    def join_again(self, replica: str, guarantee: int) -> None:
+        """Let a replica guarantee no more than what ends at or after a time; what it showed is forgotten."""
+        self._says_out(self.merger.detach(replica))
+        self._attach(replica, None if guarantee == BEGINNING else guarantee)
 
     def _agree(self) -> None:
         """Move the frontier to where the merge is in every shard.
@@ -408,9 +451,12 @@ class Shard:
     def dump(self) -> bytes:
         """The state as bytes, from which `load` goes on as if nothing had happened."""
         tables = {name: to_bytes(*table.dump()) for name, table in self.tables.items()}
-        sizes = {name: len(data) for name, data in tables.items()}
-        head = msgspec.json.encode(_Saved(self.frontiers, self.agreed, self.fragment.settings(), sizes))
-        return b"".join([MARK, len(head).to_bytes(4, "little"), head, *tables.values(), self.merger.dump()])
+        begun = {name: to_bytes(*one.dump()) for name, one in self.beginnings.waiting.items()}
+        sizes, lengths = ({name: len(data) for name, data in part.items()} for part in (tables, begun))
+        settings, since = self.fragment.settings(), self.beginnings.since
+        head = msgspec.json.encode(_Saved(self.frontiers, self.agreed, settings, sizes, lengths, since))
+        parts = [*tables.values(), *begun.values(), self.merger.dump()]
+        return b"".join([MARK, len(head).to_bytes(4, "little"), head, *parts])
 
     @classmethod
     def load(cls, fragment: Fragment, number: int, data: bytes) -> "Shard":
@@ -434,6 +480,12 @@ class Shard:
         for name, size in saved.tables.items():
             table = from_bytes(data[position : position + size])
             shard.tables[name] = Changes.load(*table, by_time=fragment.by_time)
+            position += size
+        shard.beginnings = Beginnings(shard)
+        shard.beginnings.since = saved.since_snapshot
+        for name, size in saved.beginnings.items():
+            begun = from_bytes(data[position : position + size])
+            shard.beginnings.waiting[name] = Beginning.load(*begun)
             position += size
         shard.merger = fragment.loaded(data[position:], shard._refuse)
         return shard

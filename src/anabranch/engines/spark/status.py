@@ -25,6 +25,10 @@ class Replica(msgspec.Struct):
     holes: int
     late: int
     refused: int
+    snapshot: int | None = None
+    """The time of the snapshot it begins with, where it has not met the merge, or began alone."""
+    since_snapshot: int = 0
+    """Rows that begin at that time, because no replica vouches for the time before."""
 
 
 class ShardStatus(msgspec.Struct):
@@ -75,6 +79,7 @@ def shard_status(shard: Shard, heard: Heard, before: int, refused: int, state_by
         adjusts = int((batch.kind == 1).sum())
         said["insert"] += len(batch) - adjusts
         said["adjust"] += adjusts
+    snapshots = shard.beginnings.counted()
     replicas = {
         name: Replica(
             one.frontier,
@@ -87,6 +92,7 @@ def shard_status(shard: Shard, heard: Heard, before: int, refused: int, state_by
             one.holes,
             one.late,
             one.refused,
+            *snapshots.get(name, (None, 0)),
         )
         for name, one in now.inputs.items()
     }
@@ -140,6 +146,6 @@ def _sum(shards: Sequence[ShardStatus], field: str, key: str) -> int:
 
 def _one(replicas: Sequence[Replica]) -> Replica:
     first = replicas[0]
-    counts = ("elements", "led", "disagreements", "holes", "late", "refused")
+    counts = ("elements", "led", "disagreements", "holes", "late", "refused", "since_snapshot")
     summed = {name: sum(getattr(one, name) for one in replicas) for name in counts}
-    return Replica(first.frontier, first.lag, first.attached, first.joined, **summed)
+    return Replica(first.frontier, first.lag, first.attached, first.joined, snapshot=first.snapshot, **summed)

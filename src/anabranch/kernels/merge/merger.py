@@ -18,6 +18,7 @@ from anabranch.kernels.merge.choice import ORDERED, Choice, Side, choose
 from anabranch.kernels.merge.dumping import dumped, restore
 from anabranch.kernels.merge.forms import like, whole
 from anabranch.kernels.merge.generalise import go_on_without, make_room
+from anabranch.kernels.merge.given import events_out
 from anabranch.kernels.merge.ordered import Ordered
 from anabranch.kernels.merge.r3 import R3
 from anabranch.kernels.merge.r4 import R4
@@ -226,6 +227,17 @@ class Merger:
         if name not in self.inputs or not isinstance(self.kernel, R3 | R4):
             return np.zeros(len(start), np.int64)
         return self.kernel.shows(self.inputs[name].number, identities, start, end)
+
+    def given(self) -> Batch:
+        """The events that are out and can still change, each as an insert with the end it has now.
+
+        Under `FinalOnly`, and where R0 to R2 keep no events, those that the kernel knows, or none.
+        """
+        if isinstance(self.kernel, R3 | R4):
+            return events_out(self.kernel)
+        if self.trail is not None:
+            return self.trail.events(None, self._reached())
+        return Batch.of([])
 
     def play(self, recording: Batch, *, attach: Callable[[str, int | None], Batch] | None = None) -> Batch:
         """What comes out of a recording of several inputs; they are attached and detached as it says.

@@ -1,0 +1,270 @@
+"""Shards whose replicas begin with snapshots merge the versions of the log, as far as somebody vouches."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from spark.changing import FRAGMENT, ORDERED, UNORDERED, Query, Said, cut, history, shown
+
+from anabranch import (
+    FOREVER,
+    Batch,
+    EveryChange,
+    FinalOnly,
+    FirstThenFinal,
+    FollowLeader,
+    HalfFrozen,
+    Insert,
+    Quorum,
+    Relation,
+    Stable,
+    difference,
+)
+from anabranch.engines.spark.shard import Shard
+from anabranch.oracle.changes import ChangedTable
+from anabranch.oracle.snapshots import versions_since
+
+POLICIES = [
+    FirstThenFinal(),
+    EveryChange(),
+    HalfFrozen(),
+    FinalOnly(),
+    FollowLeader(),
+    Quorum(fraction=1.0),
+    FirstThenFinal(lag=3),
+]
+
+
+def table_of(log: list[Said]) -> ChangedTable:
+    table = ChangedTable(("site", "id"), by_time=False)
+    for said in log:
+        assert table.push(said.change())
+    return table
+
+
+def relation_of(versions) -> Relation:
+    relation = Relation()
+    relation.apply(Batch.of([Insert(*version) for version in versions]))
+    relation.apply(Stable(FOREVER))
+    return relation
+
+
+def rows_at(log: list[Said], position: int) -> list[tuple]:
+    """The rows that are there after so many changes."""
+    return [
+        (version.row["site"], version.row["id"], version.row.get("v"))
+        for version in table_of(log[:position]).versions()
+        if version.end == FOREVER
+    ]
+
+
+def with_progress(random: Random, name: str, log: list[Said]) -> list[Said]:
+    """Changes of a log as a replica says them, with stables that they allow."""
+    said = []
+    for n, one in enumerate(log):
+        said.append(replace(one, replica=name))
+        if random.random() < 0.3:
+            said.append(Said(name, "stable", log[n + 1].at if n + 1 < len(log) else one.at))
+    return said
+
+
+def snapshot_of(random: Random, name: str, log: list[Said], position: int) -> tuple[int, list[Said]]:
+    """The rows after so many changes as they are read, each a little later, and when the last was read."""
+    time = log[position - 1].at + random.choice((0, 0, 1, 5))
+    rows = [Said(name, "snapshot", time + random.choice((0, 0, 3)), *row) for row in rows_at(log, position)]
+    random.shuffle(rows)
+    return max((row.at for row in rows), default=time), rows
+
+
+def numbered(said: list[Said]) -> list[Said]:
+    return [replace(one, number=n) for n, one in enumerate(said)]
+
+
+def interleaved(random: Random, copies: list[list[Said]]) -> list[list[Said]]:
+    """Micro-batches in which each replica goes on in its own order, and some begin late."""
+    batches = [[] for _ in range(8)]
+    for copy in copies:
+        parts = cut(random, copy, 5)
+        places = sorted(random.choices(range(8), k=len(parts)))
+        for part, place in zip(parts, places, strict=True):
+            batches[place] += part
+    return batches
+
+
+def logs(random: Random, length: int = 40) -> list[Said]:
+    return history(random, length, step=random.choice((0, 2)))
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+@pytest.mark.parametrize("seed", range(24))
+def test_snapshots_of_replicas_give_the_versions_of_the_log_where_one_vouches_for_all(seed, policy):
+    random = Random(seed)
+    log = logs(random)
+    copies, times = [], []
+    for name in "bc"[: random.choice((1, 1, 2))]:
+        position = random.randrange(1, len(log))
+        time, rows = snapshot_of(random, name, log, position)
+        if not rows:
+            continue
+        times.append(time)
+        after = with_progress(random, name, log[position:])
+        copies.append(numbered([*rows, *after, Said(name, "stable", None)]))
+    whole = with_progress(random, "a", log)
+    last = random.choice((None, None, max(times, default=0) + 1 + policy.lag))
+    if last is None or not copies:
+        whole.append(Said("a", "stable", None))
+    else:
+        whole = [said for said in whole if said.at < last] + [Said("a", "stable", last)]
+        whole += [Said("a", "detach", None)] * random.randrange(2)
+    copies.append(numbered(whole))
+    by_time = random.random() < 0.3
+    names = tuple(copy[0].replica for copy in copies)
+    fragment = replace(FRAGMENT, policy=policy, replicas=names, by_time=by_time)
+    query = Query(ORDERED, fragment, random.choice((1, 2, 3)), rows=random.choice((1, 4, 1000)))
+    for batch in interleaved(random, copies):
+        query.hear(batch)
+        if random.random() < 0.4:
+            query.store()
+    assert query.refused == []
+    assert query.output.frontier == FOREVER
+    assert difference(query.output, relation_of(table_of(log).versions())) is None
+    assert all(not shard.beginnings.waiting and not shard.beginnings.since for shard in query.shards)
+    tallies = [tally for shard in query.shards for tally in shard.merger.tallies.values()]
+    assert sum(tally.disagreements for tally in tallies) == 0
+
+
+def time_heard(batches: list[list[Said]], name: str) -> int:
+    """The least time of the rows of a snapshot in the first micro-batch that has some."""
+    heard = [
+        [said.at for said in batch if (said.replica, said.op) == (name, "snapshot")] for batch in batches
+    ]
+    return min(next(times for times in heard if times))
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+@pytest.mark.parametrize("seed", range(12))
+def test_where_nobody_vouches_rows_begin_at_the_first_snapshot_and_are_counted(seed, policy):
+    random = Random(seed)
+    log = logs(random)
+    copies, positions = [], {}
+    for name in "bc"[: random.choice((1, 2))]:
+        position = random.randrange(1, len(log))
+        _, rows = snapshot_of(random, name, log, position)
+        if rows:
+            positions[name] = position
+            after = with_progress(random, name, log[position:])
+            copies.append([*rows, *after, Said(name, "stable", None)])
+    fragment = replace(FRAGMENT, policy=policy, replicas=tuple(positions), by_time=random.random() < 0.3)
+    query = Query(ORDERED, fragment, random.choice((1, 2, 3)), rows=random.choice((1, 4, 1000)))
+    batches = interleaved(random, [numbered(copy) for copy in copies])
+    times = {name: time_heard(batches, name) for name in positions}
+    for batch in batches:
+        query.hear(batch)
+        if random.random() < 0.4:
+            query.store()
+    assert query.refused == []
+    if not times:
+        return
+    assert query.output.frontier == FOREVER
+    first = min(times, key=lambda name: (times[name], name))
+    position, time = positions[first], times[first]
+    rows = [dict(zip(("site", "id", "v"), row, strict=True)) for row in rows_at(log, position)]
+    versions = versions_since(("site", "id"), time, rows, [said.change() for said in log[position:]])
+    assert difference(query.output, relation_of(versions)) is None
+    assert all({first} == shard.beginnings.since.keys() for shard in query.shards)
+    assert {shard.beginnings.since[first][0] for shard in query.shards} == {time}
+    counted = sum(shard.beginnings.since[first][1] for shard in query.shards)
+    brought = {(said.change().row["site"], said.id, said.at) for said in log[position:]}
+    assert counted == sum(
+        start == time and (row["site"], row["id"], start) not in brought for row, start, _ in versions
+    )
+
+
+def test_a_replica_that_vouches_for_the_time_before_may_come_after_a_snapshot_that_is_out():
+    query = Query(ORDERED, replace(FRAGMENT, policy=EveryChange()), shards=2)
+    query.hear([Said("b", "snapshot", 9, "x", 1, "p"), Said("b", "snapshot", 9, "x", 2, "q", number=1)])
+    assert shown(query) == [("p", 9, FOREVER), ("q", 9, FOREVER)]
+    query.store()
+    query.hear([Said("a", "insert", 1, "x", 1, "p"), Said("a", "insert", 2, "x", 2, "q", number=1)])
+    assert shown(query) == [("p", 1, FOREVER), ("q", 2, FOREVER)]
+    query.hear([Said("a", "stable", 12, number=2), Said("b", "delete", 14, "x", 2, number=2)])
+    query.hear([Said("b", "stable", None, number=3)])
+    assert shown(query) == [("p", 1, FOREVER), ("q", 2, 14)]
+    assert [shard.beginnings.since for shard in query.shards] == [{}, {}]
+
+
+def test_rows_of_one_that_left_go_on_as_they_were_and_end_at_the_snapshot_that_does_not_have_them():
+    query = Query(ORDERED, replace(FRAGMENT, policy=EveryChange()), shards=2)
+    a = [Said("a", "insert", n, "x", n, v) for n, v in enumerate("pqr", 1)]
+    query.hear([replace(said, number=n) for n, said in enumerate([*a, Said("a", "stable", 5)])])
+    query.hear([Said("a", "detach", None, number=4)])
+    b = [Said("b", "snapshot", 9, "x", 1, "p"), Said("b", "snapshot", 9, "x", 2, "new")]
+    query.hear(numbered(b))
+    assert shown(query) == [("new", 9, FOREVER), ("p", 1, FOREVER), ("q", 2, FOREVER), ("r", 3, FOREVER)]
+    query.store()
+    query.hear([Said("b", "stable", 10, number=2)])
+    assert shown(query) == [("new", 9, FOREVER), ("p", 1, FOREVER), ("q", 2, 9), ("r", 3, 9)]
+    assert sum(shard.beginnings.since.get("b", (9, 0))[1] for shard in query.shards) == 1
+
+
+def test_a_snapshot_that_is_read_again_before_the_log_goes_on_replaces_its_rows():
+    query = Query(ORDERED)
+    rows = [Said("b", "snapshot", 9, "x", 1, "p"), Said("b", "snapshot", 12, "x", 1, "q")]
+    query.hear(numbered([*rows, Said("b", "update", 11, "x", 1, "r"), Said("b", "stable", None)]))
+    assert query.refused == []
+    assert shown(query) == [("q", 9, 11), ("r", 11, FOREVER)]
+
+
+@pytest.mark.parametrize("layout", [ORDERED, UNORDERED])
+def test_a_row_that_is_read_beside_the_log_says_nothing_where_its_values_are_known(layout):
+    query = Query(layout)
+    a = [Said("a", "insert", 1, "x", 1, "p"), Said("a", "stable", 3)]
+    query.hear(numbered(a))
+    read = [
+        Said("a", "incremental", 5, "x", 1, "p"),
+        Said("a", "incremental", 5, "x", 2, "q"),
+        Said("a", "snapshot", 6, "x", 2, "q"),
+        Said("a", "incremental", 7, "x", 1, "r"),
+        Said("a", "update", 8, "x", 2, "s"),
+    ]
+    query.hear([replace(said, number=n) for n, said in enumerate(read, 2)])
+    query.hear([Said("a", "stable", None, number=7)])
+    assert query.refused == []
+    assert shown(query) == [("p", 1, 7), ("q", 5, 8), ("r", 7, FOREVER), ("s", 8, FOREVER)]
+
+
+def test_a_replica_that_is_attached_again_may_begin_with_another_snapshot():
+    query = Query(ORDERED, shards=2)
+    a = [Said("a", "insert", n, "x", n, v) for n, v in enumerate("pqr", 1)]
+    a += [Said("a", "delete", 6, "x", 2), Said("a", "stable", 20)]
+    b = [Said("b", "snapshot", 4, "x", n, v) for n, v in enumerate("pqr", 1)] + [Said("b", "stable", 5)]
+    query.hear([*numbered(a), *numbered(b)])
+    again = [Said("b", "attach", None)]
+    again += [Said("b", "snapshot", 8, "x", 1, "p"), Said("b", "snapshot", 8, "x", 3, "r")]
+    again += [Said("b", "delete", 25, "x", 3), Said("b", "stable", None)]
+    query.hear([replace(said, number=n) for n, said in enumerate(again, 4)])
+    assert query.refused == []
+    assert shown(query) == [("p", 1, FOREVER), ("q", 2, 6), ("r", 3, 25)]
+    tallies = [tally for shard in query.shards for tally in shard.merger.tallies.values()]
+    assert sum(tally.disagreements for tally in tallies) == 0
+
+
+def test_rows_of_a_snapshot_promise_nothing_about_the_log_after_it():
+    query = Query(replace(ORDERED, disorder=2), replace(FRAGMENT, policy=EveryChange()))
+    rows = [Said("b", "snapshot", 10, "x", 1, "p"), Said("b", "snapshot", 90, "x", 2, "q")]
+    query.hear(numbered(rows))
+    query.hear([Said("b", "update", 12, "x", 2, "r", number=2), Said("b", "delete", 15, "x", 1, number=3)])
+    assert query.refused == []
+    assert query.output.frontier == 13
+    assert shown(query) == [("p", 10, 15), ("q", 10, 12), ("r", 12, FOREVER)]
+
+
+def test_nobody_waits_with_a_snapshot_for_a_replica_that_is_idle():
+    query = Query(ORDERED, replace(FRAGMENT, replicas=("a", "b")))
+    query.hear([Said("b", "snapshot", 9, "x", 1, "p")])
+    assert shown(query) == []
+    query.shards = [
+        Shard.load(replace(shard.fragment, idle=("a",)), 0, shard.dump()) for shard in query.shards
+    ]
+    query.hear([Said("b", "update", 12, "x", 1, "q", number=1), Said("b", "stable", None, number=2)])
+    assert shown(query) == [("p", 9, 12), ("q", 12, FOREVER)]
