@@ -197,3 +197,15 @@ def test_half_a_character_is_refused_by_name(payload):
     with pytest.raises(SchemaError, match=r"text is UTF-8.*half of a character") as caught:
         Batch.of([Insert(payload, 1, 2)])
     assert "surrogatepass" in caught.value.__notes__[0]
+
+
+@given(filled)
+def test_the_columns_of_a_batch_cannot_be_written_to_however_it_was_made(stream):
+    whole = Batch.of(stream)
+    twice = concat([whole, whole])
+    rows = np.arange(len(whole))
+    made = [whole, whole[1:], whole.take(rows[::-1]), twice, twice[::2], Batch.from_arrow(whole.to_arrow())]
+    for column in (getattr(batch, name) for batch in made for name in ("kind", "start", "end", "old_end")):
+        assert column.flags.c_contiguous
+        with pytest.raises(ValueError, match="read-only"):
+            column[:] = 1

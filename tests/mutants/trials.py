@@ -13,7 +13,8 @@ import os
 import resource
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -25,8 +26,10 @@ import pytest
 from mutants.faults import Fault, faulty
 from mutants.footprints import Footprint, TooSlowError, cpu_seconds, no_longer_than, traced
 
-SLOWEST = 4.0
+SLOWEST = 2.0
 """Seconds of a test that is worth running."""
+VARIANTS = 4
+"""Parameters of a test that are tried."""
 PATIENCE = 5.0
 """How many times as long as usual tests may take, before they count as never ending."""
 MEMORY = 4 << 30
@@ -68,7 +71,12 @@ class Trials:
     pipe: int | None = None
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = [item for item in items if "spark" not in getattr(item, "fixturenames", ())]
+        """Leave out what starts Spark, and all but a few of many variants of a test."""
+        variants: dict[str, list[pytest.Item]] = {}
+        for item in items:
+            if "spark" not in getattr(item, "fixturenames", ()):
+                variants.setdefault(item.nodeid.split("[")[0], []).append(item)
+        items[:] = [one for alike in variants.values() for one in alike[:: -(-len(alike) // VARIANTS)]]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -156,25 +164,31 @@ class Trials:
     def _footprints(self, items: dict[str, pytest.Item]) -> list[Footprint]:
         """What each test runs, found out by running each of them once."""
         self.footprints.touch()
-        known = {one.test for one in self._kept_footprints()}
-        names = [name for name in items if name not in known]
-        children = []
-        for n in range(self.processes):
-            pid = os.fork()
-            if pid == 0:
-                _alone(None)
-                file = os.open(self.footprints, os.O_WRONLY | os.O_APPEND)
-                for name in names[n :: self.processes]:
-                    os.write(file, msgspec.json.encode(self._footprint(items[name])) + b"\n")
-                os._exit(0)
-            children.append(pid)
-        for pid in children:
-            os.waitpid(pid, 0)
+        while names := sorted(items.keys() - {one.test for one in self._kept_footprints()}):
+            parts = [names[n :: self.processes] for n in range(self.processes)]
+            for child in [self._walking([items[name] for name in part]) for part in parts]:
+                os.waitpid(child, 0)
         return [one for one in self._kept_footprints() if one.passed and one.test in items]
 
-    def _kept_footprints(self) -> list[Footprint]:
+    def _walking(self, items: list[pytest.Item]) -> int:
+        """A child that runs tests and keeps what they run; one that it does not come back from has failed."""
+        pid = os.fork()
+        if pid:
+            return pid
+        _alone(None)
+        file = os.open(self.footprints, os.O_WRONLY | os.O_APPEND)
+        with suppress(BaseException):
+            for item in items:
+                unknown = Footprint(item.nodeid, 0.0, False, {}, "the process ended")
+                os.write(file, msgspec.json.encode(unknown) + b"\n")
+                os.write(file, msgspec.json.encode(self._footprint(item)) + b"\n")
+        os._exit(0)
+
+    def _kept_footprints(self) -> Iterable[Footprint]:
+        """The last of each test."""
         lines = self.footprints.read_bytes().splitlines()
-        return [msgspec.json.decode(line, type=Footprint) for line in lines if line.endswith(b"}")]
+        found = [msgspec.json.decode(line, type=Footprint) for line in lines]
+        return {one.test: one for one in found}.values()
 
     def _footprint(self, item: pytest.Item) -> Footprint:
         reports: list[pytest.TestReport] = []
