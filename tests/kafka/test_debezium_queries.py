@@ -166,7 +166,7 @@ def test_envelopes_need_a_key_that_is_of_the_table(spark):
 def test_envelopes_of_a_merge_whose_ends_may_come_alone_are_refused(spark):
     rows = spark.createDataFrame([], "op string, time long, id long")
     merged = ab.merge_changes(rows, key="id", time="time")
-    with pytest.raises(ValueError, match="not FirstThenFinal") as told:
+    with pytest.raises(ValueError, match="not EveryChange") as told:
         ab.write_kafka(merged, "t", servers="nowhere:1", checkpoint="unused", format="debezium", key="id")
     assert "HalfFrozen()" in told.value.__notes__[0]
 

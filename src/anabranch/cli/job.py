@@ -17,7 +17,7 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
-from anabranch.cli.job_ends import TABLES, SinkTable, SourceTable, check_together
+from anabranch.cli.job_ends import TABLES, SinkTable, SourceTable, check_table, check_together
 from anabranch.cli.job_tables import SparkTable, keys, table, unknown
 from anabranch.cli.merge_tables import ChangesTable, MergeTable
 
@@ -246,6 +246,7 @@ def _checked(job: Job) -> Job:
 
     job.merge.arguments()
     job.sink.check()
+    check_table(job.merge, job.sink)
     written = job.folder or (None if job.sink.table is None else job.place(job.sink.table.path))
     others = job.checkpoint, job.quarantine
     if job.spark.log is not None and job.spark.log != "-":

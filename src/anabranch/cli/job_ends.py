@@ -8,6 +8,15 @@ from anabranch.cli.delta_tables import DeltaSourceTable
 from anabranch.cli.job_tables import Names, SparkTable, Table, one_of
 from anabranch.cli.kafka_tables import KafkaSinkTable, KafkaSourceTable
 from anabranch.cli.merge_tables import ChangesTable, MergeTable
+from anabranch.engines.spark.merge import declared_properties
+from anabranch.engines.spark.one_row import (
+    SCD,
+    check_one_row,
+    is_scd,
+    policy_of_changes,
+    several_open_rows,
+)
+from anabranch.kernels.merge.merger import Merger
 
 FORMATS = ("parquet", "jsonl")
 
@@ -131,7 +140,12 @@ class TableSinkTable(Table):
 
     def check(self) -> None:
         """Raise where a word is not known."""
-        one_of("[sink.table] kind", self.kind, dict.fromkeys(("elements", "current", "history")))
+        try:
+            one_of("[sink.table] kind", self.kind, dict.fromkeys(("elements", "current", "history")))
+        except ValueError as error:
+            if is_scd(self.kind):
+                error.add_note(SCD)
+            raise
         one_of("[sink.table] format", self.format, dict.fromkeys(("delta", "parquet")))
 
 
@@ -185,6 +199,16 @@ def check_together(source: SourceTable, merge: MergeTable | ChangesTable) -> Non
         )
         error.add_note("Say how far times of commits may go back, such as disorder = '10 seconds'.")
         raise error
+
+
+def check_table(merge: MergeTable | ChangesTable, sink: SinkTable) -> None:
+    """Raise where a table cannot be kept at what comes of a merge."""
+    if not isinstance(merge, ChangesTable) or sink.table is None or sink.table.kind != "history":
+        return
+    given = merge.arguments()
+    case, properties = Merger(given.get("case")).forced, declared_properties(given.get("properties"))
+    policy = given.get("policy") or policy_of_changes(case, properties)
+    check_one_row(several_open_rows(policy, case, properties))
 
 
 def _op_of(source: SourceTable) -> str | None:

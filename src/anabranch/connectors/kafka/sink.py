@@ -237,6 +237,8 @@ def _check_policy(rows: "DataFrame") -> None:
     if policy not in ("HalfFrozen", "FollowLeader"):
         error = ValueError(f"envelopes need a row and the end of the one before at once, not {policy}")
         error.add_note("Merge with policy=HalfFrozen(), or send elements: format='json'.")
+        if policy == "EveryChange":
+            error.add_note("EveryChange() is what merge_changes takes where no policy is given.")
         raise error
 
 

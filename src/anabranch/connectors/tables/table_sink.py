@@ -36,6 +36,7 @@ from anabranch.connectors.writing import whole
 from anabranch.engines.spark.checkpoint import begun, query_id
 from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.layout import names_of, text_of
+from anabranch.engines.spark.one_row import SCD, SEVERAL, check_one_row, is_scd
 from anabranch.engines.spark.unpacking import REFUSED
 from anabranch.model.span import span
 from anabranch.model.time import BEGINNING
@@ -69,10 +70,11 @@ def write_table(
     """Start a query that keeps a table at what `merge` gives, each micro-batch as one version, once.
 
     ``kind`` says what a row is: an element as it came (``elements``), an event of the relation with
-    ``valid_from`` and ``valid_to`` (``history``), or the latest event of each ``key`` with ``valid_from``
-    (``current``). For current values, ``open_only`` leaves out events that have an end (rows of a table that
-    were deleted), and ``final`` says that no event is ever taken back (as under FinalOnly), so that nothing
-    is kept to fall back to.
+    ``valid_from`` and ``valid_to`` (``history``; of changes, a slowly changing dimension of type 2), or the
+    latest event of each ``key`` with ``valid_from`` (``current``). For current values, ``open_only`` leaves
+    out events that have an end (rows of a table that were deleted), and ``final`` says that no event is ever
+    taken back (as under FinalOnly), so that nothing is kept to fall back to. A history of changes has one row
+    without ``valid_to`` for each key that is there.
 
     ``format`` is ``delta``, or ``parquet``: plain files, of which ``latest`` inside the folder has those of
     the newest version.
@@ -98,6 +100,8 @@ def write_table(
     aside = local_path(quarantine) if quarantine is not None else place / QUARANTINE
     check_elements(rows, TableError)
     columns = plain_columns(_arrow_columns(rows))
+    if kind == "history":
+        check_one_row(rows.schema["kind"].metadata.get(SEVERAL))
     view = view_of(kind, columns, names_of(key) or (), open_only=open_only, final=final)
     make = _target(format)
     check_streaming(rows)
@@ -158,7 +162,10 @@ def view_of(kind: str, columns: pa.Schema, key: tuple[str, ...], *, open_only: b
             return History(payload_of(columns), columns.field("start").type)
         case "current":
             return Current(payload_of(columns), columns.field("start").type, key, open_only, final)
-    raise ValueError(f"a kind of table is one of {', '.join(KINDS)}, {kind!r} is none")
+    error = ValueError(f"a kind of table is one of {', '.join(KINDS)}, {kind!r} is none")
+    if is_scd(kind):
+        error.add_note(SCD)
+    raise error
 
 
 @dataclass

@@ -12,6 +12,7 @@ import pyarrow as pa
 from anabranch.engines.spark.door import Door
 from anabranch.engines.spark.fragment import REMEMBER, Fragment
 from anabranch.engines.spark.layout import ALONE, Layout, names_of
+from anabranch.engines.spark.one_row import SEVERAL, several_open_rows
 from anabranch.engines.spark.packing import ROWS, Packing
 from anabranch.engines.spark.refusal import FIELDS
 from anabranch.engines.spark.row_types import arrow_schema, check_forms
@@ -135,7 +136,7 @@ def fragment_of(
         policy=policy or FirstThenFinal(),
         pace=pace,
         identity=identity,
-        properties=_properties(properties),
+        properties=declared_properties(properties),
         lossy=lossy if isinstance(lossy, bool) else frozenset(names_of(lossy) or ()),
         replicas=tuple(names_of(replicas) or ()),
         idle=tuple(names_of(idle) or ()),
@@ -207,6 +208,9 @@ def merged(rows: "DataFrame | Door", layout: Layout, fragment: Fragment, rows_pe
         fragment = replace(fragment, by_time=True)
     parcels = packed(rows, packing, ids) if isinstance(rows, DataFrame) else rows.parcels(packing, ids)
     schema = spark_schema(rows.schema, unpacking, layout.start, payload_names, fragment.policy)
+    if fragment.key is not None:
+        several = several_open_rows(fragment.policy, fragment.case, fragment.properties)
+        schema["kind"].metadata.update({} if several is None else {SEVERAL: several})
     if not isinstance(rows, DataFrame):
         schema["kind"].metadata.update(rows.told(layout))
     return run_last(parcels, fragment, ids, OBSERVED, unpacking, schema, always=native)
@@ -346,7 +350,8 @@ def _in_ticks(layout: Layout, schema: pa.Schema) -> Layout:
     )
 
 
-def _properties(value: Any) -> Properties | None:
+def declared_properties(value: Any) -> Properties | None:
+    """Properties as people write them."""
     if value is None or isinstance(value, Properties):
         return value
     return Properties.of(*([value] if isinstance(value, str | Fact) else value))

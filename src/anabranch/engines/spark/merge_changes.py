@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from anabranch.engines.spark.door import Door
 from anabranch.engines.spark.fragment import REMEMBER
 from anabranch.engines.spark.layout import Layout, names_of
-from anabranch.engines.spark.merge import fragment_of, merged
+from anabranch.engines.spark.merge import declared_properties, fragment_of, merged
+from anabranch.engines.spark.one_row import policy_of_changes
 from anabranch.engines.spark.ops import spellings
 from anabranch.engines.spark.packing import ROWS
-from anabranch.kernels.merge.merger import Generalise
+from anabranch.kernels.merge.merger import Generalise, Merger
 from anabranch.model.output_policy import OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.span import span
@@ -64,6 +65,9 @@ def merge_changes(
     log and earlier than its row) is refused with the reason: in a log at once, by time when a stable of its
     replica has passed it, because the change it follows may come late. So are changes behind the stable, rows
     without key or time and unknown ops.
+    Without a ``policy``, it is `EveryChange`, or of keyed replicas `FollowLeader`: the soonest that shows at
+    most one row without an end for each key, which `write_table` asks for where it keeps a history.
+
     Out come the columns that `merge` gives. Where no key goes back in time, ``properties="keyed"`` is true.
     Replicas are complete: one that loses a change shows the row before it with a wrong end.
 
@@ -85,11 +89,12 @@ def merge_changes(
         key=by,
         ops=spellings(ops),
     )
+    declared, forced = declared_properties(properties), Merger(case).forced
     fragment = fragment_of(
         key=by,
         by_time=by_time,
         case=case,
-        policy=policy,
+        policy=policy or policy_of_changes(forced, declared),
         properties=properties,
         lossy=False,
         pace=pace,
