@@ -135,8 +135,8 @@ def test_check_is_silent_about_good_streams_and_names_what_is_wrong_in_bad_ones(
     assert main(["check", "bad.txt"]) == 1
     out = capsys.readouterr().out
     assert "5 elements, 2 violations" in out
-    assert "element 3 breaks insert-behind-stable" in out
-    assert "element 4 breaks no-such-event" in out
+    assert "element 3 is an insert behind the stable" in out
+    assert "element 4 adjusts an event that is not there" in out
 
 
 def test_check_as_json_has_codes_positions_and_ways_out(folder, capsys):
@@ -166,8 +166,8 @@ def test_malformed_lines_are_found_by_check_and_stop_the_others(folder, capsys):
     assert main(["check", "broken.jsonl"]) == 1
     out = capsys.readouterr().out
     assert "`extra`" in out
-    assert "line 2 breaks malformed" in out
-    assert "line 3 breaks malformed" in out
+    assert "line 2 is malformed" in out
+    assert "line 3 is malformed" in out
     assert main(["show", "broken.jsonl"]) == 2
     assert "extra" in capsys.readouterr().err
     assert main(["show", "broken.jsonl", "--on-violation", "drop"]) == 0

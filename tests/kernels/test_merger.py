@@ -109,7 +109,7 @@ class TestBrokenProperties:
         merger = merger_of("a", "b", properties=R0)
         elements = [Insert(A, 1, 5), Insert(B, 3, 5), Insert(A, 2, 5), Insert(A, 4, 6)]
         with pytest.raises(
-            BrokenPropertyError, match="element 3 of input 'a' breaks broken-property"
+            BrokenPropertyError, match="element 3 of input 'a' breaks a declared property"
         ) as error:
             merger.push("a", elements)
         assert list(error.value.output.elements()) == [Insert(A, 1, 5), Insert(B, 3, 5), Insert(A, 4, 6)]
@@ -201,7 +201,7 @@ class TestLossyInputs:
         assert merger.push("b", [Insert(B, 2, 6)]) == []
         (violation,) = aside.violations
         assert violation.message == (
-            "element 1 of input 'b' breaks late: what a lossy input shows comes before the output is stable "
+            "element 1 of input 'b' is late: what a lossy input shows comes before the output is stable "
             "beyond its start; this one starts at 2, the output is stable until 9"
         )
         assert merger.status().inputs["b"].late == 1

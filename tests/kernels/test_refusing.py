@@ -55,7 +55,7 @@ class TestInvalidElements:
 
     def test_a_batch_with_one_is_refused_as_a_whole(self):
         merger = merger_of("a")
-        with pytest.raises(InvalidElementError, match="element 2 of input 'a' breaks empty-lifetime"):
+        with pytest.raises(InvalidElementError, match="element 2 of input 'a' has an empty lifetime"):
             merger.push("a", [Insert(A, 1, 5), Insert(A, 3, 3)])
         assert merger.push("a", [Insert(A, 1, 5)]) == [Insert(A, 1, 5)]
 
@@ -106,7 +106,7 @@ class TestLateElements:
 
     def test_what_came_out_is_with_the_error(self):
         merger = with_a_late_one(on_late=Raise())
-        with pytest.raises(InvalidElementError, match="element 1 of input 'b' breaks late") as error:
+        with pytest.raises(InvalidElementError, match="element 1 of input 'b' is late") as error:
             merger.push("b", LATE)
         assert list(error.value.output.elements()) == [Insert(B, 10, 12), Insert(A, 11, 12)]
         one = merger.status().inputs["b"]
@@ -119,7 +119,7 @@ class TestLateElements:
         merger = with_a_late_one(on_late=Quarantine(disk))
         with pytest.raises(OSError, match="No space left") as error:
             merger.push("b", LATE)
-        assert "element 1 of input 'b' breaks late" in error.value.__notes__[0]
+        assert "element 1 of input 'b' is late" in error.value.__notes__[0]
         assert disk.kept == [Insert(A, 3, 4)]
         merger = stored(merger) if dumped else merger
         assert merger.status().inputs["b"].late == 2

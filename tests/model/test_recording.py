@@ -101,16 +101,19 @@ def test_a_recording_is_what_each_input_said_however_it_is_cut_into_batches(rand
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ("east: + a [3, 3)", "element 1 of input 'east' breaks empty-lifetime"),
-        ("east: | 5\nwest: | 9\neast: + a [4, 9)", "element 2 of input 'east' breaks insert-behind-stable"),
-        ("east: | 5\neast: detach\neast: | 6", "element 3 of input 'east' breaks detached-input"),
-        ("west: | 5\neast: detach", "element 1 of input 'east' breaks detached-input"),
-        ("east: | 5\neast: attach from 3", "element 2 of input 'east' breaks already-attached"),
-        ("east: detach", "element 1 of input 'east' breaks detached-input"),
-        ("stream: + a [3, 3)", "element 1 of input 'stream' breaks empty-lifetime"),
+        ("east: + a [3, 3)", "element 1 of input 'east' has an empty lifetime"),
+        (
+            "east: | 5\nwest: | 9\neast: + a [4, 9)",
+            "element 2 of input 'east' is an insert behind",
+        ),
+        ("east: | 5\neast: detach\neast: | 6", "element 3 of input 'east' is of an input that is detached"),
+        ("west: | 5\neast: detach", "element 1 of input 'east' is of an input that is detached"),
+        ("east: | 5\neast: attach from 3", "element 2 of input 'east' attaches an input that is attached"),
+        ("east: detach", "element 1 of input 'east' is of an input that is detached"),
+        ("stream: + a [3, 3)", "element 1 of input 'stream' has an empty lifetime"),
         (
             "east: attach\neast: detach\neast: attach\neast: + a [3, 3)",
-            "element 4 of input 'east' breaks empty",
+            "element 4 of input 'east' has an empty",
         ),
     ],
 )
@@ -124,7 +127,7 @@ def test_a_violation_names_its_input(lines, message):
 
 
 def test_a_single_stream_has_no_input_to_name():
-    with pytest.raises(InvalidElementError, match=r"^element 2 breaks empty-lifetime"):
+    with pytest.raises(InvalidElementError, match=r"^element 2 has an empty lifetime"):
         Recording().apply(Batch.of(parse("| 1\n+ a [3, 3)")))
 
 

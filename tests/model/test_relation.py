@@ -145,6 +145,7 @@ def test_the_last_element_of_each_of_these_breaks_its_rule(stream, rule):
     assert [violation.rule for violation in aside.violations] == [rule]
     assert rule.value in aside.violations[0].message
     assert rule.statement in aside.violations[0].message
+    assert rule.breach in aside.violations[0].message
 
 
 @pytest.mark.parametrize(
@@ -161,3 +162,11 @@ def test_the_last_element_of_each_of_these_breaks_its_rule(stream, rule):
 )
 def test_an_element_exactly_at_the_stable_is_on_time(stream):
     Relation().apply(parse(stream))
+
+
+def test_a_representation_says_how_far_a_relation_is_and_what_is_in_it():
+    assert repr(Relation()) == "<Relation, stable to -∞: no events>"
+    relation = Relation(input="east")
+    relation.apply([*(Insert({"v": n}, n, n + 2) for n in range(7)), Stable(3)])
+    assert repr(relation).startswith("<Relation of 'east', stable to 3: {'v': 0} [0, 2), {'v': 1} [1, 3), ")
+    assert repr(relation).endswith("{'v': 4} [4, 6), and 2 more>")

@@ -311,11 +311,11 @@ def test_what_the_merge_leaves_out_names_the_change_it_comes_of():
 
 def test_a_policy_that_raises_stops_at_a_change_that_does_not_fit():
     query = Query(ORDERED, replace(FRAGMENT, on_invalid=Raise()))
-    with pytest.raises(InvalidElementError, match="element 3 of input 'a' breaks no-such-row"):
+    with pytest.raises(InvalidElementError, match="element 3 of input 'a' changes a row that is not there"):
         query.hear([Said("a", "delete", 7, "x", 2, number=3)])
     query = Query(ORDERED, replace(FRAGMENT, on_invalid=Raise(), by_time=True))
     query.hear([Said("a", "delete", 7, "x", 2, number=3)])
-    with pytest.raises(InvalidElementError, match="element 3 of input 'a' breaks no-such-row"):
+    with pytest.raises(InvalidElementError, match="element 3 of input 'a' changes a row that is not there"):
         query.hear([Said("a", "stable", 8, number=4)])
 
 

@@ -297,7 +297,7 @@ class TestRefusals:
         assert len(heard.output[0]) == 1
 
     def test_where_nothing_may_be_refused_it_is_an_error(self):
-        with pytest.raises(InvalidElementError, match="element 70 of input 'a' breaks empty-lifetime"):
+        with pytest.raises(InvalidElementError, match="element 70 of input 'a' has an empty lifetime"):
             Shard(Fragment(on_invalid=Raise())).hear(parcels(said(event("v", 5, 5), first=70)))
         broken = Fragment(Case.R0, on_broken=Raise())
         with pytest.raises(BrokenPropertyError, match="strictly increasing"):

@@ -7,6 +7,7 @@ same wherever it is started from.
 
 from __future__ import annotations
 
+import re
 import runpy
 import sys
 import tomllib
@@ -151,7 +152,7 @@ def read_job(path: str) -> Job:
     try:
         match file.suffix:
             case ".toml":
-                return _from_tables(file, tomllib.loads(file.read_text(encoding="utf-8")))
+                return _from_tables(file, _tables(file.read_text(encoding="utf-8")))
             case ".py":
                 return _from_program(file)
     except ValueError as reason:
@@ -160,6 +161,27 @@ def read_job(path: str) -> Job:
     error = ValueError(f"a job is a .toml or a .py file, {path} is neither")
     error.add_note("anabranch run --help shows what is in one.")
     raise error
+
+
+def _tables(text: str) -> dict[str, Any]:
+    """What a text of TOML says; a quote that is not closed is told as that."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as reason:
+        said = str(reason)
+        found = re.search(r"Illegal character '\\n' \(at line (\d+)", said)
+        if found is None and not re.match(r"Unterminated string|Expected \"'\"", said):
+            raise
+        number = int(found[1]) if found else _unclosed(text)
+        error = ValueError(f"a quote is not closed in line {number}: {text.splitlines()[number - 1].strip()}")
+        error.add_note("A text begins and ends with the same quote, in one line.")
+        raise error from None
+
+
+def _unclosed(text: str) -> int:
+    """The first line with a single quote that has no partner."""
+    lines = enumerate(text.splitlines(), 1)
+    return next((n for n, line in lines if line.count("'") % 2), len(text.splitlines()))
 
 
 def _from_tables(file: Path, tables: Mapping[str, Any]) -> Job:

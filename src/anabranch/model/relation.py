@@ -19,8 +19,11 @@ from anabranch.model.event_table import EventTable
 from anabranch.model.events import Events
 from anabranch.model.freeze import Freeze, freeze
 from anabranch.model.payloads import PayloadStore
-from anabranch.model.time import BEGINNING, FOREVER
+from anabranch.model.time import BEGINNING, FOREVER, lifetime_text, tick_text
 from anabranch.model.validity import Policy, Raise, Violation
+
+_SHOWN = 5
+"""Events that a representation names."""
 
 Elements: TypeAlias = Batch | Element | Iterable[Element]
 
@@ -38,7 +41,7 @@ class Change:
         return Events.changed_by(self.elements)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Relation:
     """A bag of events, the stable it has reached, and the elements that are applied to both.
 
@@ -57,8 +60,8 @@ class Relation:
     """The greatest stable applied."""
     position: int = 0
     """How many elements have been looked at, invalid ones included; the first one's position is 1."""
-    table: EventTable = field(default_factory=lambda: EventTable.of_capacity(1024), repr=False)
-    payloads: PayloadStore = field(default_factory=PayloadStore, repr=False)
+    table: EventTable = field(default_factory=lambda: EventTable.of_capacity(1024))
+    payloads: PayloadStore = field(default_factory=PayloadStore)
 
     def apply(self, elements: Elements) -> Change:
         """Apply elements in order; what is invalid goes to the policy and changes nothing."""
@@ -100,6 +103,16 @@ class Relation:
                 )
             )
         return Change(batch.take(broken == VALID) if len(invalid) else batch, before, self.frontier)
+
+    def __repr__(self) -> str:
+        """The stable it has reached and its events, the first few."""
+        live = self.table.live()
+        shown = self._events(live[: _SHOWN + 1]).objects()[:_SHOWN]
+        events = [f"{event.payload!r} {lifetime_text(event.start, event.end)}" for event in shown]
+        more = [f"and {len(self) - len(shown)} more"] if len(self) > len(shown) else []
+        whose = "" if self.input is None else f" of {self.input!r}"
+        reached = f"stable to {tick_text(self.frontier)}"
+        return f"<Relation{whose}, {reached}: {', '.join([*events, *more]) or 'no events'}>"
 
     def __len__(self) -> int:
         """How many events there are, equal ones counted each."""

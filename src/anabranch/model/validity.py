@@ -42,6 +42,11 @@ class Rule(Enum):
         return _STATEMENTS[self]
 
     @property
+    def breach(self) -> str:
+        """What an element that breaks it is or does, in words."""
+        return _BREACHES[self]
+
+    @property
     def way_out(self) -> str:
         """What whoever wrote the stream can do about it."""
         return _WAYS_OUT[self]
@@ -62,6 +67,23 @@ _STATEMENTS = {
     Rule.NO_SUCH_ROW: "an update or a delete changes a row that is there by then, by its key",
     Rule.ROW_IS_THERE: "a row is inserted where no row of its key is there",
     Rule.MALFORMED: "a record is an insert, an adjust, a stable, an attach or a detach with its fields",
+}
+
+_BREACHES = {
+    Rule.EMPTY_LIFETIME: "has an empty lifetime",
+    Rule.NEGATIVE_LIFETIME: "has a negative lifetime",
+    Rule.INSERT_BEHIND_STABLE: "is an insert behind the stable",
+    Rule.ADJUST_OF_FROZEN: "adjusts an event that is frozen",
+    Rule.ADJUST_BEHIND_STABLE: "moves an end behind the stable",
+    Rule.NO_SUCH_EVENT: "adjusts an event that is not there",
+    Rule.DETACHED_INPUT: "is of an input that is detached",
+    Rule.ALREADY_ATTACHED: "attaches an input that is attached",
+    Rule.MALFORMED: "is malformed",
+    Rule.LATE: "is late",
+    Rule.BROKEN_PROPERTY: "breaks a declared property",
+    Rule.CHANGE_BEHIND_STABLE: "is a change behind the stable",
+    Rule.NO_SUCH_ROW: "changes a row that is not there",
+    Rule.ROW_IS_THERE: "inserts a row that is there",
 }
 
 _WAYS_OUT = {
@@ -106,7 +128,8 @@ class Violation:
         """The rule broken, with the values that break it."""
         what = "line" if self.rule is Rule.MALFORMED else "element"
         where = f"{what} {self.position}" + (f" of input {self.input!r}" if self.input is not None else "")
-        return f"{where} breaks {self.code}: {self.rule.statement}; {self.detail or self._values()}"
+        code = "" if self.code in self.rule.breach else f" ({self.code})"
+        return f"{where} {self.rule.breach}{code}: {self.rule.statement}; {self.detail or self._values()}"
 
     def _values(self) -> str:
         last = tick_text(self.frontier)
