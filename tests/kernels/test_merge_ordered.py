@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.merge import FAULTS, Scenario, merges, played
 
-from anabranch import BEGINNING, FOREVER, Adjust, Attach, Batch, Case, Insert, Stable, Tagged
+from anabranch import BEGINNING, FOREVER, Adjust, Attach, Batch, Case, Insert, Merger, Stable, Tagged
 from anabranch.kernels.merge.broken import Broken
 from anabranch.kernels.merge.ordered import Ordered
 from anabranch.kernels.merge.sides import Sides
@@ -382,6 +382,24 @@ def test_an_input_that_is_made_to_join_says_its_queue():
     merge.sides.joined[0] = True
     assert list(merge.kernel.settle().elements()) == [x("q", 51), Stable(52)]
     assert merge.sides.reached[0] == 52
+
+
+@pytest.mark.parametrize("case", [Case.R1, Case.R2], ids=lambda case: case.name)
+def test_what_an_input_said_before_it_was_made_to_join_is_not_counted(case):
+    """Behind its guarantee it is not kept: the first that it says then is the first of its start."""
+    merger, oracle = Merger(case), OrderedMerge(case)
+    for merge in (merger, oracle):
+        merge.attach("a")
+        merge.attach("b", 10)
+    events = [Insert({"value": str(n)}, 3, 4) for n in range(200)]
+    for name, elements in (("b", events[:100]), ("a", events[:1])):
+        said = [out for element in elements for out in oracle.push(name, element)]
+        assert merger.push(name, elements) == said
+    merger.force_join("b")
+    oracle.force_join("b")
+    for element in events[:2]:
+        assert merger.push("b", element) == oracle.push("b", element)
+    assert merger.push("a", events[1]) == []
 
 
 def test_another_end_for_what_is_out_is_a_disagreement():

@@ -82,7 +82,7 @@ def tell_in_order(
             if sides.joined[i] and old.said.start[i] == old.latest:
                 news.append(
                     kernel.push(
-                        i, events.take(np.flatnonzero(events.start == old.latest)[: old.said.times[i]])
+                        i, events.take(np.flatnonzero(events.start == old.latest)[: old.said.number[i]])
                     )
                 )
     kernel.forget(output)

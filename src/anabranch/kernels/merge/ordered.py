@@ -44,15 +44,18 @@ class Said(NamedTuple):
 
     start: NDArray[np.int64]
     times: NDArray[np.int64]
+    number: NDArray[np.int64]
+    """How many of these came since it joined: those that are told apart by number. There are never more of
+    the latest start than are out."""
 
     @classmethod
     def of_capacity(cls, capacity: int) -> "Said":
         """Nobody has said anything."""
-        return cls(np.full(capacity, BEGINNING), np.zeros(capacity, np.int64))
+        return cls(np.full(capacity, BEGINNING), *np.zeros((2, capacity), np.int64))
 
     def forget(self, i: int) -> None:
         """An input has said nothing."""
-        self.start[i], self.times[i] = BEGINNING, 0
+        self.start[i], self.times[i], self.number[i] = BEGINNING, 0, 0
 
 
 @dataclass(slots=True)
@@ -263,9 +266,11 @@ def fate_of(strict: bool, kind: int, start: int, said: Said, i: int) -> Any:
 
 
 @inlined
-def say(said: Said, i: int, start: int) -> None:
-    """An input has said one more insert."""
-    said.times[i] = said.times[i] + 1 if start == said.start[i] else 1
+def say(said: Said, i: int, start: int, counts: int) -> None:
+    """An input has said one more insert, which counts (1) or came before it joined (0)."""
+    again = start == said.start[i]
+    said.times[i] = said.times[i] + 1 if again else 1
+    said.number[i] = said.number[i] + counts if again else counts
     said.start[i] = start
 
 
@@ -282,7 +287,7 @@ def queue_up(
             fate = fate_of(strict, kind[row], start[row], said, i)
             if fate != KEPT:
                 return row, kept, fate
-            say(said, i, start[row])
+            say(said, i, start[row], 0)
             if start[row] < sides.guarantee[i]:
                 continue
         rows[kept] = row
@@ -372,13 +377,13 @@ def merge(
             if fate != KEPT:
                 return row, out, stable, latest, alone, fate
             if time < latest or time < stable:
-                say(said, i, time)
+                say(said, i, time, 1)
                 continue
             if time > latest:
                 latest = time
                 ties.used[0] = 0
                 alone = NOBODY if is_tied else row
-            number = said.times[i] if time == said.start[i] else 0
+            number = said.number[i] if time == said.start[i] else 0
             if case == R2:
                 fate = put_alike(ties, i, is_tied, low, high, end[row])
             elif case == R1:
@@ -388,7 +393,7 @@ def merge(
                 sides.disagreements[i] += end[row] != ties.end[0]
             if fate == DIFFERED:
                 return row, out, stable, latest, alone, fate
-            say(said, i, time)
+            say(said, i, time, 1)
             comes_out = fate == COMES_OUT
         if comes_out:
             rows[out] = row
