@@ -216,7 +216,10 @@ def _next_fitting(chains: Chains, fits: Any, node: Any) -> Any:
 
 @compiled
 def _say(chains: Chains, new: Any, until: Any, row: int, out: Any, said: int) -> Any:
-    """Say what a new node alters: first what ends otherwise, then what begins. How many elements are out."""
+    """Say what a new node alters: first what ends otherwise, then what begins. How many elements are out.
+
+    Each node says one element at most, in one of the two turns: those until ``until``, and the one before.
+    """
     first = _there(chains, np.int64(chains.before[new]))
     for beginning in range(2):
         node = first if first != NOBODY else new
@@ -251,6 +254,7 @@ def _settle(chains: Chains, new: Any, until: Any) -> None:
 
 @compiled
 def _doubt(chains: Chains, node: Any) -> None:
+    """A node is in doubt once, and is there until it is given up: all doubts fit where all nodes do."""
     chains.doubted[node] = 1
     chains.doubts[chains.counts[_DOUBTS]] = node
     chains.counts[_DOUBTS] += 1

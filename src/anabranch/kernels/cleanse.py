@@ -129,6 +129,7 @@ class Cleanse:
         """What comes out when the input says elements; one that is not valid changes nothing."""
         identities = batch.identities
         payload = self.payloads.admit(batch.payload)
+        # A row makes one node at most, which is one more entry of each heap.
         self.held = self.held.with_room(len(batch), ordered=self.ordered)
         # Every insert goes out at most once, and so does a stable for each that comes in.
         out = np.empty((self.live + len(batch), 4), np.int64)
@@ -205,6 +206,7 @@ def _first(heap: Heap, time: Any, copies: Any) -> Any:
 
 @compiled
 def _let_wait(held: Held, node: int) -> None:
+    """A node waits once, as its copies say, so all that wait fit where all nodes do."""
     held.table.copies[node] = -held.table.copies[node]
     held.waiting[held.waits[0]] = node
     held.waits[0] += 1

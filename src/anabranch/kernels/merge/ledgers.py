@@ -407,6 +407,8 @@ def want_what_stands(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, tim
                 last = entry
         entry = ledgers.cells[entry, NEXT]
     if count:
+        # There is one: of a half-frozen node the ends that are given were enough, and an input that has shown
+        # more events of an unfrozen one than it has removed moved one to an end, which is kept as evidence.
         ledgers.cells[last, TAKEN] += count
     entry = begin
     while entry != NOBODY:

@@ -15,6 +15,10 @@ A heap that is full is made anew from the nodes, which are at most half of what 
 A node about which nothing can change any more stays to be compared with slower inputs, in a queue
 (``decided``) that empties as these pass the stable that decided it.
 
+No array is filled beyond the nodes that there are, for which the caller has made room: a node is in ``due``
+once, until it is half frozen; among ``changing`` once, as its state says; and in the queue once, since one
+that is decided is never open again.
+
 A node is a row of ``cells``, so that finding, changing and settling one touches one or two cache lines. The
 columns from EXTRA on belong to the case.
 """

@@ -214,7 +214,11 @@ class Ordered:
         return _chosen(batch, rows[:out]), batch[stop:], _FACTS.get(fate)
 
     def _tied(self, batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-        """The rows that may meet another event of their start, and their identities."""
+        """The rows that may meet another event of their start, and their identities; there is room for them.
+
+        Until an element goes back, which stops the merge, inserts of one start follow one another: no more of
+        them come to be rows than the longest such run has, beside those that are out.
+        """
         tied, most = np.empty(0, np.int64), 1
         if self.case is not Case.R0:
             rows = np.empty(len(batch), np.int64)

@@ -248,6 +248,7 @@ def drain(
         if first == NOBODY or sides.reached[first] <= stable:
             _forget_passed(nodes, sides, remember, notes)
             return stable, DONE
+        # A stable says one row of a node at most, and itself.
         if len(said.kind) - said.rows[0] <= len(nodes.free) - nodes.unused[0]:
             return stable, NO_ROOM
         time = sides.reached[first]

@@ -6,7 +6,8 @@ they have shown. `oracle/indexed_merge.py` gives the same elements by scans.
 
 Memory: a node per payload and start that is not final yet, or that a slower input has yet to pass, and an
 entry per end that the output has, an input shows, or that is evidence; its payload once. Cost: logarithmic in
-the nodes, per event and per node that a stable changes; in a node, the square of the ends that differ.
+the nodes, per event and per node that a stable changes; in a node, the square of the ends that were shown and
+are not final.
 """
 
 from dataclasses import dataclass, field

@@ -14,7 +14,11 @@ from anabranch.model.payloads import PayloadStore
 
 
 class Said(NamedTuple):
-    """Rows of output, each with the place of its payload; and how many there are."""
+    """Rows of output, each with the place of its payload; and how many there are.
+
+    Nothing that says a row looks for room: a loop does before it takes an element, of which one row may come,
+    and before a stable, of which it knows the most that may come. Without room it stops there.
+    """
 
     kind: NDArray[np.int8]
     place: NDArray[np.int64]
