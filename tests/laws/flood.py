@@ -224,9 +224,14 @@ class Meaning:
             case Act(name, what):
                 return self._out(getattr(self.merge, what)(self.names[name]))
             case Push(name, elements):
-                return [e for element in elements for e in self._heard(name, element)]
+                return self._woken(name) + [e for element in elements for e in self._heard(name, element)]
             case Dump():
                 return []
+
+    def _woken(self, name: str) -> list[Element]:
+        """An input that says something is not idle, even if all of it is refused."""
+        side = self.names[name]
+        return self._out(self.merge.push(side, Stable(BEGINNING))) if self.merge.sides[side].idle else []
 
     def _heard(self, name: str, element: Element) -> list[Element]:
         if self._is_wrong(name, element):
