@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--at", type=whole_number, metavar="N", help="after the first N elements, not all")
     parser.add_argument("--history", action="store_true", help="every version of every event, by arrival")
     parser.add_argument(
-        "--limit", type=whole_number, default=50, metavar="N", help="rows to print (default 50)"
+        "--limit",
+        type=whole_number,
+        default=50,
+        metavar="N",
+        help="rows to print (default 50); --json gives all",
     )
     parser.add_argument("--no-timeline", action="store_true", help="the table alone")
     add_reading(parser)
@@ -110,49 +115,84 @@ def _print_relation(name: str, an_input: Input, options: argparse.Namespace, clo
     from rich.text import Text
 
     from anabranch.cli.shown import counted_events, payload_shown
-    from anabranch.cli.timeline import timeline
+    from anabranch.cli.timeline import Glyphs, timeline
     from anabranch.model.freeze import freeze
     from anabranch.model.time import lifetime_text, tick_text
 
     console = Console(highlight=False, markup=False, emoji=False)
+    glyphs = Glyphs.of(console.encoding)
     relation = an_input.relation
     rows = counted_events(relation)
     state = "" if an_input.attached else ", detached"
     console.print(
         f"{name}: {relation.position} elements, {len(relation)} events, "
-        f"stable to {tick_text(relation.frontier, clock)}{state}"
+        f"stable to {glyphs.text(tick_text(relation.frontier, clock))}{state}"
     )
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in ("payload", "lifetime", "count", "status"):
-        table.add_column(column, justify="right" if column == "count" else "left")
-    for event, count in rows[: options.limit]:
-        status = str(freeze(event.start, event.end, relation.frontier))
-        lifetime = lifetime_text(event.start, event.end, clock)
-        table.add_row(*map(Text, (payload_shown(event.payload), lifetime, str(count), status)))
-    if rows:
+    shown = [
+        (
+            payload_shown(event.payload),
+            glyphs.text(lifetime_text(event.start, event.end, clock)),
+            str(count),
+            str(freeze(event.start, event.end, relation.frontier)),
+        )
+        for event, count in rows[: options.limit]
+    ]
+    if shown and console.width < _NARROW + sum(max(len(row[n]) for row in shown) + 1 for n in (1, 2, 3)):
+        _print_narrow(shown, console.width)
+    elif shown:
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        table.add_column("payload")
+        table.add_column("lifetime", no_wrap=True)
+        table.add_column("count", justify="right", no_wrap=True)
+        table.add_column("status", no_wrap=True)
+        for row in shown:
+            table.add_row(*map(Text, row))
         console.print(table)
     if len(rows) > options.limit:
-        console.print(f"… and {len(rows) - options.limit} more (--limit {len(rows)} shows all)")
+        console.print(glyphs.text(_more(len(rows), options.limit)))
     if not options.no_timeline:
-        drawn = timeline([e for e, _ in rows[: options.limit]], relation.frontier, console.width, clock)
+        events = [event for event, _ in rows[: options.limit]]
+        drawn = timeline(events, relation.frontier, console.width, clock, glyphs)
         print("", *drawn, sep="\n")
+
+
+_NARROW = 16
+"""Columns that a payload has at least in a table."""
+
+
+def _print_narrow(shown: list[tuple[str, str, str, str]], width: int) -> None:
+    """Events under each other, where a table would break their lifetimes."""
+    for payload, lifetime, count, status in shown:
+        print(payload)
+        whole = f"  {lifetime}"
+        print(whole if len(whole) <= width else whole.replace(", ", ",\n   "))
+        print(f"  {status}" if count == "1" else f"  {count} times, {status}")
+
+
+def _more(there: int, limit: int) -> str:
+    return f"… and {there - limit} more (--limit {there} shows all)"
 
 
 def _print_history(
     valid: list[Batch], inputs: dict[str, Input], options: argparse.Namespace, clock: Clock
 ) -> None:
     from anabranch.cli.shown import event_fields, payload_shown
+    from anabranch.cli.timeline import Glyphs
     from anabranch.model.history import history
     from anabranch.model.time import lifetime_text
 
     if list(inputs) != [options.file]:
         raise ValueError(f"a history is of one stream, {options.file} records the inputs {', '.join(inputs)}")
-    for version in history(valid):
+    versions = history(valid)
+    glyphs = Glyphs.of(sys.stdout.encoding)
+    for version in versions if options.json else versions[: options.limit]:
         event = version.event
         if options.json:
             times = {"arrived": version.arrived, "replaced": version.replaced}
             print(json.dumps({**event_fields(event, clock), **times}, ensure_ascii=False))
         else:
             until = "now" if version.current else str(version.replaced)
-            lifetime = lifetime_text(event.start, event.end, clock)
+            lifetime = glyphs.text(lifetime_text(event.start, event.end, clock))
             print(f"{version.arrived:>6} to {until:<6} {payload_shown(event.payload)} {lifetime}")
+    if len(versions) > options.limit and not options.json:
+        print(glyphs.text(_more(len(versions), options.limit)))
