@@ -199,7 +199,8 @@ def test_settings_of_spark_are_texts(tmp_path):
 
 
 def replica(frontier, lag, **changes):
-    counts = dict.fromkeys(("elements", "led", "disagreements", "holes", "late", "refused"), 0)
+    named = ("elements", "led", "disagreements", "holes", "filled", "late", "refused", "removed")
+    counts = dict.fromkeys(named, 0)
     return Replica(frontier, lag, **({"attached": True, "joined": True} | counts | changes))
 
 

@@ -397,3 +397,12 @@ def test_the_key_is_part_of_the_payload():
         replace(LAYOUT, kind="what").check(SCHEMA)
     with pytest.raises(SchemaError, match="key is column 'k', and there is none"):
         replace(LAYOUT, key=("k",)).check(SCHEMA)
+
+
+def test_changes_are_counted_by_what_they_say_happened():
+    words = "c", "u", "d", "upsert", "u", "stable"
+    rows = [{"op": word, "at": n, "replica": "a", "site": "x", "id": 1} for n, word in enumerate(words)]
+    packing = Packing(LAYOUT, 1)
+    read = packing.layout.read(pa.RecordBatch.from_pylist(rows, SCHEMA), Place("task"))
+    heard = Shard(FRAGMENT).hear([part for _, part in packing.parcels([[read]])])
+    assert heard.heard == {"insert": 1, "update": 2, "delete": 1, "upsert": 1, "stable": 1}

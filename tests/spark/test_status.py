@@ -3,10 +3,11 @@
 from spark import driving
 from spark.driving import Query, Said, parcels
 
-from anabranch import BEGINNING, Adjust, Attach, Insert, Stable
+from anabranch import BEGINNING, Adjust, Attach, Drop, Insert, Quarantine, Stable
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.packing import Packing
-from anabranch.engines.spark.status import nothing, together
+from anabranch.engines.spark.status import EVENTS, nothing, together
+from anabranch.kernels.changes import Op
 
 HERE, THERE = {"value": "d"}, {"value": "a"}
 """Payloads that belong to the first and the second of two shards."""
@@ -28,6 +29,38 @@ def test_a_shard_counts_what_it_heard_and_said():
     assert (first.said, second.said) == ({"insert": 2, "adjust": 0}, {"insert": 0, "adjust": 0})
     assert (first.frontier, first.advanced, first.live, first.case) == (2, True, 2, "R4")
     assert first.state_bytes > 0
+
+
+def test_a_shard_counts_what_it_drops_and_what_it_tells_apart():
+    late = Insert(HERE, 1, 2), Insert(HERE, 6, 6)
+    for answer, counts in ((Drop(), (0, 2)), (Quarantine(), (2, 0))):
+        query = Query(Fragment(on_invalid=answer))
+        statuses(query, Stable(5))
+        (status,) = statuses(query, *late, first=1)
+        assert (status.quarantined, status.dropped) == counts
+
+
+def test_what_a_lossy_replica_says_too_late_is_dropped_or_told():
+    for answer, counts in ((Drop(), (0, 1)), (Quarantine(), (1, 0))):
+        query = Query(Fragment(lossy=True, on_late=answer), 2)
+        statuses(query, Stable(5))
+        whole = together(0, statuses(query, Insert(HERE, 1, 9), who="b"))
+        assert (whole.quarantined, whole.dropped) == counts
+        assert whole.replicas["b"].late == 1
+
+
+def test_together_they_say_what_was_removed_and_who_holds_what_is_final():
+    query = Query(Fragment(), 2)
+    statuses(query, Insert(HERE, 1, 5), Insert(THERE, 1, 5))
+    whole = together(0, statuses(query, Stable(3), who="b"))
+    assert (whole.replicas["a"].removed, whole.replicas["a"].complete) == (2, True)
+    query = Query(Fragment(lossy=True, replicas=("a", "b")), 2)
+    whole = together(0, statuses(query, Stable(3), who="b"))
+    assert [name for name, one in whole.replicas.items() if one.holds] == ["a"]
+
+
+def test_every_op_of_a_change_is_counted_as_an_event():
+    assert {op.name.lower() for op in Op} <= set(EVENTS)
 
 
 def test_a_frontier_that_stays_has_not_advanced():

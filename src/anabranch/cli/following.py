@@ -62,6 +62,7 @@ class Totals:
     heard: int = 0
     said: int = 0
     quarantined: int = 0
+    dropped: int = 0
     disagreements: int = 0
     stopped: bool = False
     last: Status | None = field(default=None, repr=False)
@@ -72,6 +73,7 @@ class Totals:
         self.heard += rows(status.heard)
         self.said += rows(status.said)
         self.quarantined += status.quarantined
+        self.dropped += status.dropped
         self.disagreements = sum(one.disagreements for one in status.replicas.values())
         self.last = status
 

@@ -14,7 +14,7 @@ from msgspec import field
 from anabranch.cli.inputs import policy_argument
 from anabranch.cli.job_tables import Names, Table, one_of, table
 from anabranch.engines.spark.ops import spellings
-from anabranch.engines.spark.vouching import check_answered, is_inferred
+from anabranch.engines.spark.vouching import check_answered, in_words, is_inferred
 from anabranch.kernels.merge.merger import Generalise
 from anabranch.model.output_policy import POLICIES, OutputPolicy, Pace
 from anabranch.model.validity import Drop, Quarantine, Raise
@@ -49,6 +49,10 @@ class ReplicasTable(Table):
     on_late: Any = None
     remember: int | None = None
     rows_per_parcel: int | None = None
+
+    def vouching(self) -> str | None:
+        """Who vouches for what is there, in words; None where there is one stream."""
+        return None if self.replica is None else in_words(getattr(self, "lossy", None) or False)
 
     def arguments(self) -> dict[str, Any]:
         """What the function of the table is called with: names as the values they stand for."""

@@ -10,6 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from anabranch.cli.shown import time_field
+from anabranch.engines.spark.status import EVENTS
+from anabranch.kernels.merge.status import removals
 from anabranch.model.time import BEGINNING, FOREVER, tick_text
 
 if TYPE_CHECKING:
@@ -63,6 +65,8 @@ class Lines:
         disagreements = sum(one.disagreements for one in status.replicas.values())
         if status.quarantined:
             parts.append(f"{status.quarantined:,} quarantined")
+        if status.dropped:
+            parts.append(f"{status.dropped:,} dropped")
         if disagreements:
             parts.append(f"{disagreements:,} disagreements so far")
         for name, one in status.replicas.items():
@@ -129,6 +133,32 @@ class Lines:
             },
         }
 
+    def conduct(self, status: Status) -> list[str]:
+        """What replicas had and had not since the query began, and whom what is final waits for."""
+        told = [
+            f"{name} lacked {one.holes:,} events that others had, and was first with {one.filled:,} that "
+            "others lacked"
+            for name, one in status.replicas.items()
+            if one.holes or one.filled
+        ]
+        told += [
+            f"{one.late:,} rows of {name} came when what they say was final"
+            for name, one in status.replicas.items()
+            if one.late
+        ]
+        removed = removals({name: one.removed for name, one in status.replicas.items()})
+        told += [f"{words}; if replicas may lose rows, write lossy = true" for words in removed]
+        for name, one in status.replicas.items():
+            if one.holds:
+                since = (
+                    f"since {self.time(one.frontier)}" if one.frontier > BEGINNING else "from the beginning"
+                )
+                told.append(
+                    f"{name} holds what is final {since}; if it is gone for good, write "
+                    f'idle = ["{name}"], or have a row of it say detach'
+                )
+        return told
+
     def summary(self, totals: Totals) -> dict[str, int]:
         """What all micro-batches came to."""
         return {
@@ -136,13 +166,14 @@ class Lines:
             "in": totals.heard,
             "out": totals.said,
             "quarantined": totals.quarantined,
+            "dropped": totals.dropped,
             "disagreements": totals.disagreements,
         }
 
 
 def rows(counts: Mapping[str, int]) -> int:
     """How many elements are about events: stables, attaches and detaches are not counted."""
-    return counts.get("insert", 0) + counts.get("adjust", 0)
+    return sum(counts.get(kind, 0) for kind in EVENTS)
 
 
 def leader(status: Status) -> str | None:

@@ -45,6 +45,8 @@ class Plan:
     """What each column of the rows is."""
     time: str
     """How it is known how far a replica has come."""
+    replicas: list[str]
+    """Who vouches for what is there, who is awaited, and who is not while silent."""
     output: dict[str, str]
     source: str
     sink: str
@@ -61,6 +63,7 @@ class Plan:
             ("source", [self.source]),
             ("columns", [f"{name:<{wide}}  {what}" for name, what in self.columns.items()]),
             ("time", [self.time]),
+            *([("replicas", self.replicas)] if self.replicas else []),
             ("output", [", ".join(f"{name} {kind}" for name, kind in self.output.items())]),
             ("sink", [self.sink, self.checkpoint]),
         ]
@@ -83,6 +86,7 @@ def plan(job: Job, rows: DataFrame | Door, merged: DataFrame) -> Plan:
         merger.explain().split("\n"),
         _columns(job.merge, rows),
         _time_of_changes(job.merge, rows) if isinstance(job.merge, ChangesTable) else _time(job.merge),
+        _replicas(job.merge, rows),
         {field.name: field.dataType.simpleString() for field in merged.schema.fields},
         source_of(job, rows),
         f"{job.out}{_as(job)}; refused rows in {job.quarantine}",
@@ -115,6 +119,16 @@ def _merger(table: MergeTable | ChangesTable, rows: DataFrame | Door) -> Merger:
         complete = not lossy if isinstance(lossy, bool) else name not in some
         merger.attach(name, properties=promised, complete=complete)
     return merger
+
+
+def _replicas(table: MergeTable | ChangesTable, rows: DataFrame | Door) -> list[str]:
+    vouching = table.vouching()
+    if vouching is None:
+        return []
+    awaited = names_of(table.replicas) or replicas_of(rows, table.replica)
+    told = [vouching, f"awaited from the beginning: {', '.join(awaited)}" if awaited else ""]
+    told.append(f"idle while they are silent: {', '.join(names_of(table.idle) or ())}" if table.idle else "")
+    return [words for words in told if words]
 
 
 def _columns(table: MergeTable | ChangesTable, rows: DataFrame | Door) -> dict[str, str]:

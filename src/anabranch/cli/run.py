@@ -67,9 +67,10 @@ with the same keys. Paths are relative to the file.
 
 What is waited for, and a line for each micro-batch, go to standard error: how many rows came in and went out
 (stables are not counted), how far the stream is stable, how far each replica is behind, the size of the
-state, and what was quarantined. With --json only the micro-batches are told, as lines of JSON on standard
-output. What Spark itself says is in spark.log in the checkpoint, unless [spark] names another log ("-" is
-standard error).
+state, and what was quarantined or dropped. In the end it is said who decided what is there, what each replica
+lacked and filled in others, what was removed because a complete one lacked it, and who holds what is final.
+With --json the micro-batches and the end are told as lines of JSON on standard output. What Spark itself says
+is in spark.log in the checkpoint, unless [spark] names another log ("-" is standard error).
 
 Ctrl-C or SIGTERM stops after the micro-batch under way, and the next run goes on from there. A second one
 stops at once, and the next run repeats what was cut short; the folder has every micro-batch once either way.
@@ -103,6 +104,7 @@ if TYPE_CHECKING:
 
     from anabranch.cli.following import Totals
     from anabranch.cli.job import Job
+    from anabranch.cli.micro_batches import Lines
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -191,7 +193,7 @@ def _run(job: Job, spark: SparkSession, options: argparse.Namespace) -> int:
         _say(f"{job.file.name} runs; {_goes_on(after)}", options)
         _say(f"waiting for the {'first' if after < 0 else 'next'} rows of {source}", options)
         totals = follow(query, job.checkpoint, after, stop, lines.tell)
-    _conclude(job, totals, lines.summary(totals), options)
+    _conclude(job, totals, lines, options)
     bad = totals.quarantined or totals.disagreements or (totals.last is not None and totals.last.stuck)
     return 1 if options.strict and bad else 0
 
@@ -200,16 +202,22 @@ def _goes_on(after: int) -> str:
     return "the checkpoint is new" if after < 0 else f"it goes on after micro-batch {after} of its checkpoint"
 
 
-def _conclude(job: Job, totals: Totals, summary: dict[str, Any], options: argparse.Namespace) -> None:
-    end = "stopped" if totals.stopped else "all was read"
+def _conclude(job: Job, totals: Totals, lines: Lines, options: argparse.Namespace) -> None:
+    end, summary = "stopped" if totals.stopped else "all was read", lines.summary(totals)
+    vouching = job.merge.vouching()
     if options.json:
-        print(json.dumps({"end": end, **summary, "checkpoint": str(job.checkpoint)}), flush=True)
+        replicas = {} if totals.last is None else lines.fields(totals.last)["replicas"]
+        told = {"vouching": vouching, "replicas": replicas, "checkpoint": str(job.checkpoint)}
+        print(json.dumps({"end": end, **summary, **told}), flush=True)
         return
     if totals.stopped and totals.last is not None:
         end += f" after micro-batch {totals.last.batch}"
     _say(f"{end}: {', '.join(f'{value:,} {name}' for name, value in summary.items())}", options)
-    if totals.last is not None and totals.last.stuck:
-        _say(totals.last.stuck, options)
+    if vouching is not None:
+        _say(vouching, options)
+    if totals.last is not None:
+        for words in [*lines.conduct(totals.last), *([totals.last.stuck] if totals.last.stuck else [])]:
+            _say(words, options)
     if totals.quarantined:
         _say(f"what was quarantined is in {job.quarantine}", options)
     _say(f"the merged stream is in {job.out}; the next run goes on from {job.checkpoint}", options)

@@ -66,7 +66,9 @@ class ShardProcessor(StatefulProcessor):
             if row.refused is not None:
                 refused += refusal.from_bytes(row.refused)
         bodies = whole_bodies(given)
+        read = len(refused)
         refused = answered(refused, self.fragment.on_invalid)
+        dropped = read - len(refused)
         name = self.name, key
         now = micro_batch()
         with kept_by_spark():
@@ -76,7 +78,8 @@ class ShardProcessor(StatefulProcessor):
         with kept_by_spark():
             state_bytes = self.journal.record(name, head, shard, bodies, now)
         refused += heard.refused
-        return Answer(heard.output, refused, shard_status(shard, heard, before, len(refused), state_bytes))
+        status = shard_status(shard, heard, before, len(refused), state_bytes, dropped)
+        return Answer(heard.output, refused, status)
 
     def close(self) -> None:
         """Nothing is open."""

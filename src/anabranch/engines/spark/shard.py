@@ -38,7 +38,7 @@ from anabranch.engines.spark.order import (
 from anabranch.engines.spark.parcel import Parcel, Voice
 from anabranch.engines.spark.patience import set_aside
 from anabranch.engines.spark.refusal import Refusal, change_text, refusal
-from anabranch.kernels.changes import Changes, Refused
+from anabranch.kernels.changes import Changes, Op, Refused
 from anabranch.kernels.merge.state_bytes import from_bytes, to_bytes
 from anabranch.kernels.snapshots import Beginning
 from anabranch.model.application import BROKEN, VALID, check_times
@@ -69,6 +69,8 @@ class Heard:
     """Without stables: the frontier after it says as much."""
     refused: list[Refusal] = field(default_factory=list)
     heard: Counter[str] = field(default_factory=Counter)
+    dropped: int = 0
+    """Rows that were left out and not told."""
 
 
 class _Saved(msgspec.Struct):
@@ -116,7 +118,7 @@ class Shard:
 
         ``idle`` are the replicas that nobody waits for while they are silent; None: as the fragment says.
         """
-        self._now = Heard()
+        self._now, before = Heard(), self._left_out()
         channels = turns_of(parcels, at_one_instant=self.fragment.key is not None)
         self.beginnings.listen(parcels)
         for name in sorted({replica for replica, _ in channels}):
@@ -144,7 +146,13 @@ class Shard:
         self._promise()
         heard = self._now
         heard.output = list(_together(heard.output))
+        heard.dropped = self._left_out() - before - len(heard.refused)
         return heard
+
+    def _left_out(self) -> int:
+        """Rows that were not used since the beginning."""
+        counted = sum(tally.refused + tally.late for tally in self.merger.tallies.values())
+        return counted + int(self.merger.sides.late.sum())
 
     def _wait_for_none_of(self, idle: Iterable[str], speaking: Set[str]) -> None:
         """Let replicas be idle that are said to be and do not speak; one that nobody knows is an error."""
@@ -186,10 +194,13 @@ class Shard:
             self._elements(stretch, stretch.rows, at_the_end)
 
     def _count(self, stretch: Stretch) -> NDArray[np.int8]:
-        """Count what is heard by kind; the kinds."""
+        """Count what is heard by kind, and changes by what happened; the kinds."""
         kind = stretch.parcel.kind[stretch.rows]
-        counts = np.bincount(kind, minlength=len(KINDS)).tolist()
-        self._now.heard.update({name: count for name, count in zip(KINDS, counts, strict=True) if count})
+        counts = dict(zip(KINDS, np.bincount(kind, minlength=len(KINDS)).tolist(), strict=True))
+        if self.fragment.key is not None:
+            ops = stretch.parcel.old_end[stretch.rows][kind == Kind.INSERT]
+            counts |= {op.name.lower(): int((ops == op).sum()) for op in Op}
+        self._now.heard.update({name: count for name, count in counts.items() if count})
         return kind
 
     def _know(self, voice: Voice) -> None:

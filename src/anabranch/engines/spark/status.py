@@ -9,6 +9,9 @@ from anabranch.engines.spark.shard import Heard, Shard
 from anabranch.model.batch import KINDS
 from anabranch.model.time import BEGINNING
 
+EVENTS = ("insert", "adjust", "update", "delete", "upsert", "snapshot", "incremental")
+"""What is told to one shard; stables, attaches and detaches are told to all."""
+
 
 class Replica(msgspec.Struct):
     """One replica."""
@@ -23,8 +26,15 @@ class Replica(msgspec.Struct):
     led: int
     disagreements: int
     holes: int
+    filled: int
+    """Holes of others in which it was the first to show the event."""
     late: int
     refused: int
+    removed: int
+    """Events that it shows and the output lacks, because the complete replica that led never showed them."""
+    complete: bool = True
+    holds: bool = False
+    """What is final waits for it, since its frontier: it is lossy, and others are further."""
     snapshot: int | None = None
     """The time of the snapshot it begins with, where it has not met the merge, or began alone."""
     since_snapshot: int = 0
@@ -40,7 +50,7 @@ class ShardStatus(msgspec.Struct):
     advanced: bool
     """The frontier is further than before the micro-batch."""
     heard: dict[str, int]
-    """Elements that came in, by kind."""
+    """Elements that came in, by kind; changes by what they say happened."""
     said: dict[str, int]
     """Elements that went out, by kind."""
     quarantined: int
@@ -48,6 +58,8 @@ class ShardStatus(msgspec.Struct):
     state_bytes: int
     replicas: dict[str, Replica]
     stuck: str | None = None
+    dropped: int = 0
+    """Rows that were left out and not told, as was asked for."""
 
 
 class Status(msgspec.Struct):
@@ -65,13 +77,16 @@ class Status(msgspec.Struct):
     stuck: str | None = None
     unread: dict[str, int] = {}
     """Of each replica whose source counts its rows (topics), how many there were that it had not read."""
+    dropped: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """The status as plain values."""
         return msgspec.to_builtins(self)
 
 
-def shard_status(shard: Shard, heard: Heard, before: int, refused: int, state_bytes: int) -> ShardStatus:
+def shard_status(
+    shard: Shard, heard: Heard, before: int, refused: int, state_bytes: int, dropped: int = 0
+) -> ShardStatus:
     """What a shard says about the micro-batch it has heard."""
     now = shard.merger.status()
     said = dict.fromkeys(KINDS[:2], 0)
@@ -90,8 +105,12 @@ def shard_status(shard: Shard, heard: Heard, before: int, refused: int, state_by
             one.led,
             one.disagreements,
             one.holes,
+            one.filled,
             one.late,
             one.refused,
+            one.removed,
+            one.complete,
+            one.holds,
             *snapshots.get(name, (None, 0)),
         )
         for name, one in now.inputs.items()
@@ -108,6 +127,7 @@ def shard_status(shard: Shard, heard: Heard, before: int, refused: int, state_by
         state_bytes,
         replicas,
         now.stuck,
+        dropped + heard.dropped,
     )
 
 
@@ -118,7 +138,7 @@ def together(batch: int, shards: Sequence[ShardStatus]) -> Status:
         batch,
         first.case,
         min((one.frontier for one in shards), default=BEGINNING),
-        {k: _sum(shards, "heard", k) if k in KINDS[:2] else first.heard[k] for k in _keys(shards, "heard")},
+        {k: _sum(shards, "heard", k) if k in EVENTS else first.heard[k] for k in _keys(shards, "heard")},
         {kind: _sum(shards, "said", kind) for kind in KINDS[:2]}
         | {"stable": int(any(one.advanced for one in shards))},
         sum(one.quarantined for one in shards),
@@ -126,6 +146,7 @@ def together(batch: int, shards: Sequence[ShardStatus]) -> Status:
         sum(one.state_bytes for one in shards),
         {name: _one([s.replicas[name] for s in shards if name in s.replicas]) for name in first.replicas},
         next((one.stuck for one in shards if one.stuck), None),
+        dropped=sum(one.dropped for one in shards),
     )
 
 
@@ -137,7 +158,7 @@ def nothing() -> Status:
 
 def _keys(shards: Sequence[ShardStatus], field: str) -> list[str]:
     found: Mapping[str, None] = dict.fromkeys(key for one in shards for key in getattr(one, field))
-    return [kind for kind in KINDS if kind in found]
+    return [kind for kind in (*EVENTS, *KINDS[2:]) if kind in found]
 
 
 def _sum(shards: Sequence[ShardStatus], field: str, key: str) -> int:
@@ -146,6 +167,6 @@ def _sum(shards: Sequence[ShardStatus], field: str, key: str) -> int:
 
 def _one(replicas: Sequence[Replica]) -> Replica:
     first = replicas[0]
-    counts = ("elements", "led", "disagreements", "holes", "late", "refused", "since_snapshot")
-    summed = {name: sum(getattr(one, name) for one in replicas) for name in counts}
-    return Replica(first.frontier, first.lag, first.attached, first.joined, snapshot=first.snapshot, **summed)
+    counts = ("elements", "led", "disagreements", "holes", "filled", "late", "refused", "removed")
+    summed = {name: sum(getattr(one, name) for one in replicas) for name in (*counts, "since_snapshot")}
+    return msgspec.structs.replace(first, **summed)

@@ -41,9 +41,15 @@ def check_answered(lossy: Lossy | None, *, inferred: bool, in_file: bool = False
     raise error
 
 
-def in_words(lossy: bool | Iterable[str]) -> str:
-    """What was chosen, as a sentence."""
+def in_words(lossy: Lossy) -> str:
+    """What was chosen, as a sentence.
+
+    >>> in_words(["west"])
+    'of all replicas but west, the one that is furthest decides what is there (complete)'
+    """
     if isinstance(lossy, bool):
         return LOSSY if lossy else COMPLETE
-    names = ", ".join(sorted(lossy))
-    return f"{COMPLETE}, but for {names}: what it has and others do not may have been lost (lossy)"
+    names = [lossy] if isinstance(lossy, str) else sorted(lossy)
+    return (
+        f"of all replicas but {', '.join(names)}, the one that is furthest decides what is there (complete)"
+    )
