@@ -13,14 +13,27 @@ In R3 neither: it is R4 for inputs that have shown no key twice.
 
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from laws.merge import POLICIES
 from laws.orders import order
 
-from anabranch import BEGINNING, FOREVER, Attach, Case, Detach, Generalise, Merger, Tagged, text
-from anabranch.model.elements import Element, Event
+from anabranch import (
+    BEGINNING,
+    FOREVER,
+    Adjust,
+    Attach,
+    Case,
+    Detach,
+    Generalise,
+    Insert,
+    Merger,
+    Stable,
+    Tagged,
+    text,
+)
+from anabranch.model.elements import Control, Element, Event
 from anabranch.model.output_policy import FinalOnly, FollowLeader, HalfFrozen, OutputPolicy, Quorum
 from anabranch.model.properties import Properties
 from anabranch.oracle.indexed_merge import IndexedMerge
@@ -31,6 +44,7 @@ from anabranch.testing.references import Shape, reference
 
 FAULTS = ("none", "alone", "detach", "restart", "late join")
 ORDERED = (Case.R0, Case.R1, Case.R2)
+UNENDED = "it does not end"
 
 
 @dataclass(frozen=True)
@@ -65,6 +79,12 @@ class Schedule:
             random.choice((0.0, 0.3, 1.0)),
             random.choice((0.0, 0.1)),
         )
+
+    @property
+    def words(self) -> str:
+        """What kind of schedule it is."""
+        forced = " forced" if self.forced else ""
+        return f"{self.declared.name}{forced}, generalising, {self.policy}, {self.fault}"
 
     @property
     def runs(self) -> list[list[Tagged]]:
@@ -195,7 +215,7 @@ def outcome_of(schedule: Schedule) -> Outcome:
         there = there - {name} if isinstance(run[0].element, Detach) else there | {name}
     moved = bool(ours.merger.moves)
     if any(world.stable != FOREVER for world in worlds):
-        return Outcome("it does not end", moved)
+        return Outcome(UNENDED, moved)
     return _judged(schedule, _left_order(ours.merger), moved, *(world.bag() for world in worlds))
 
 
@@ -230,8 +250,38 @@ def _frozen(ends: Counter[int], stable: int) -> Counter[int]:
     return Counter(min(end, stable) for end in ends.elements())
 
 
-def shown(schedule: Schedule, wrong: str) -> str:
-    """A failure as a person needs it."""
-    forced = " forced" if schedule.forced else ""
-    what = f"{schedule.declared.name}{forced}, {schedule.policy}, {schedule.fault}"
-    return f"seed {schedule.seed}: {what}\n{wrong}\n{text(schedule.recording)}"
+def shrunk(schedule: Schedule) -> Schedule:
+    """A schedule that fails with as little as can be left out: an event everywhere, or one stable.
+
+    What is left out of all inputs alike leaves them meaning the same.
+    """
+
+    def fails(recording: list[Tagged]) -> bool:
+        try:
+            return outcome_of(replace(schedule, recording=recording)).wrong not in (None, UNENDED)
+        except Exception:  # a merge that crashes is wrong too
+            return True
+
+    recording = list(schedule.recording)
+    place = len(recording) - 1
+    while place >= 0:
+        match recording[place].element:
+            case Insert() | Adjust() as event:
+                gone = {n for n, item in enumerate(recording) if _is_of(item.element, event)}
+            case Stable(time) if time != FOREVER:
+                gone = {place}
+            case _:
+                gone = set()
+        fewer = [item for n, item in enumerate(recording) if n not in gone]
+        if gone and fails(fewer):
+            recording = fewer
+        place = min(place, len(recording)) - 1
+    return replace(schedule, recording=recording)
+
+
+def _is_of(element: Element | Control, event: Insert | Adjust) -> bool:
+    return (
+        isinstance(element, Insert | Adjust)
+        and element.payload == event.payload
+        and element.start == event.start
+    )

@@ -39,6 +39,8 @@ class Subject(Protocol):
 
 FAULTS = ("none", "detach", "restart", "late join", "gap")
 LOSSES = ("lossy", "lossy whole", "lossy restart", "mixed", "mixed leaves")
+COMINGS = ("comings",)
+"""Complete and lossy inputs come and go as they like: nothing is known of how it ends."""
 
 POLICIES = (
     FirstThenFinal(),
@@ -74,6 +76,8 @@ class Scenario:
     ) -> "Scenario":
         """A random one; of complete inputs one is whole, and but for 'mixed leaves' it stays."""
         policy = policy or FirstThenFinal()
+        if fault in COMINGS:
+            return cls._coming_and_going(random, case, policy, shape)
         if fault in LOSSES:
             return cls._with_losses(random, case, fault, policy, shape)
         events, (whole, second, third) = replicas(random, 3, case=case, shape=shape)
@@ -88,6 +92,26 @@ class Scenario:
             "gap": lambda: {"b": gap(second, random), "c": third},
         }[fault]()
         return cls(case, fault, events, interleave({"a": whole, **others}, random), policy=policy)
+
+    @classmethod
+    def _coming_and_going(
+        cls, random: Random, case: Case, policy: OutputPolicy, shape: Shape | None
+    ) -> "Scenario":
+        """Four inputs, each complete or lossy, each of which stays, leaves, restarts or joins late."""
+        events, streams = replicas(random, 8, case=case, shape=shape)
+        lossy = frozenset(name for name in "abcd" if random.random() < 0.5)
+        inputs = {}
+        for name in "abcd":
+            stream, again = streams.pop(), streams.pop()
+            if name in lossy:
+                stream, again = gap(stream, random), gap(again, random)
+            inputs[name] = {
+                "stays": lambda stream=stream: stream,
+                "leaves": lambda stream=stream: detach(stream, random),
+                "restarts": lambda stream=stream, again=again: restart(stream, again, random),
+                "joins": lambda: late_join(events, random, guarantee=random.randint(0, 9), case=case),
+            }[random.choice(("stays", "leaves", "restarts", "stays" if name in lossy else "joins"))]()
+        return cls(case, "comings", events, interleave(inputs, random), lossy, policy)
 
     @classmethod
     def _with_losses(

@@ -1,10 +1,17 @@
 """Six thousand random merges, each judged batch by batch; `./run campaign` runs millions."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
-from laws.campaign import Trial, failures, fault_of, is_valid, report, shrunk
+from laws.campaign import breaks_promises, failures, report
+from laws.trial import Trial, fault_of, is_valid, shrunk
 
 from anabranch import Insert, Merger, read
 from anabranch.kernels.merge import merger as merging
+from anabranch.kernels.merge import ordered
+from anabranch.kernels.merge.trail import Trail
+from anabranch.model.batch import concat
 
 CHUNK = 1_000
 
@@ -23,7 +30,7 @@ def test_a_failure_is_made_small_and_can_be_replayed(tmp_path, monkeypatch):
         return push(self, name, [e for e in elements if not (isinstance(e, Insert) and e.start == 1)])
 
     monkeypatch.setattr(merging.Merger, "push", loses_inserts_at_one)
-    seed, wrong = failures(range(200))[0]
+    seed, wrong = next(found for found in failures(range(200)) if not breaks_promises(found[0]))
     trial = shrunk(Trial.drawn(seed))
     assert len(trial.scenario.recording) <= 3
     assert is_valid(trial.scenario.recording)
@@ -31,6 +38,49 @@ def test_a_failure_is_made_small_and_can_be_replayed(tmp_path, monkeypatch):
     assert f"seed {seed}" in shown
     (batch,) = read(str(tmp_path / f"merge-{seed}.jsonl"))
     assert list(batch.tagged()) == trial.scenario.recording
+
+
+def caught(seeds: range) -> tuple[int, str]:
+    for seed in seeds:
+        if found := failures(range(seed, seed + 1)):
+            return found[0]
+    raise AssertionError("the campaign does not see it")
+
+
+def test_a_merge_that_forgets_repeats_when_it_moves_is_caught(tmp_path, monkeypatch):
+    events = Trail.events
+
+    def once(self, i, stable):
+        found = events(self, i, stable)
+        rows = {(str(element), element.start): n for n, element in enumerate(found.elements())}
+        return found.take(np.array(sorted(rows.values()), np.int64))
+
+    monkeypatch.setattr(Trail, "events", once)
+    seed, wrong = caught(range(7, 8_000, 8))
+    shown = report(seed, wrong, tmp_path)
+    assert "generalising" in shown
+    assert "--on-broken generalise" in shown
+    (batch,) = read(str(tmp_path / f"merge-{seed}.jsonl"))
+    assert len(batch) < 12
+
+
+def test_a_merge_that_loses_what_it_owes_is_caught(monkeypatch):
+    given = merging.Merger._given
+
+    def forgetful(self, name, parts):
+        try:
+            return given(self, name, parts)
+        except OSError:
+            self.owed = None
+            raise
+
+    monkeypatch.setattr(merging.Merger, "_given", forgetful)
+    assert caught(range(1_000))
+
+
+def test_a_merge_that_forgets_what_tells_queued_events_apart_is_caught(monkeypatch):
+    monkeypatch.setattr(ordered, "concat", lambda parts: replace(concat(parts)))
+    assert caught(range(4_000))
 
 
 def test_a_trial_is_drawn_from_its_seed_alone():

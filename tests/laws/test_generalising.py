@@ -3,7 +3,9 @@
 from collections import Counter
 
 import pytest
-from laws.generalising import Schedule, outcome_of, shown
+from laws.generalising import Schedule, outcome_of
+
+from anabranch import text
 
 CHUNK = 400
 
@@ -14,7 +16,7 @@ def test_whatever_is_broken_the_end_is_that_of_r4(number):
     for seed in range(number * CHUNK, (number + 1) * CHUNK):
         schedule = Schedule.drawn(seed)
         outcome = outcome_of(schedule)
-        assert outcome.wrong is None, shown(schedule, outcome.wrong)
+        assert outcome.wrong is None, f"{schedule.words}\n{outcome.wrong}\n{text(schedule.recording)}"
         seen["moved"] += outcome.moved
         seen["relied"] += outcome.relied
     assert seen["moved"] > CHUNK / 3, "the schedules break promises"

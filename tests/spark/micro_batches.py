@@ -1,6 +1,6 @@
 """Random merges as micro-batches of a query: how they are drawn, run in several ways, and judged.
 
-A case is drawn from its seed alone. Its scenario is one of `laws.campaign`; here it is cut into
+A case is drawn from its seed alone. Its scenario is one of `laws.trial`; here it is cut into
 micro-batches, dealt out to channels, tasks and parcels, and heard by the shards of a fragment.
 """
 
@@ -13,9 +13,9 @@ from typing import Any
 from zlib import crc32
 
 from laws import merge as law
-from laws.campaign import ORDERED, Meaning, Trial
-from laws.campaign import Subject as Embedded
 from laws.merge import Attachment
+from laws.trial import ORDERED, Meaning, Trial
+from laws.trial import Subject as Embedded
 from pyspark.sql import Row
 from spark import driving
 from spark.driving import Answer, Query, Said, shuffled
@@ -56,7 +56,7 @@ class Drawn:
     @classmethod
     def of(cls, seed: int) -> "Drawn":
         """The case of a seed."""
-        trial, random = Trial.drawn(seed), Random(~seed)
+        trial, random = Trial.drawn(seed, plain=True), Random(~seed)
         scenario = trial.scenario
         channels = 1 if trial.case in ORDERED else random.choice((1, 1, 2))
         delays = channels > 1 and random.random() < 0.5

@@ -12,8 +12,8 @@ import msgspec
 import pandas as pd
 import pyarrow as pa
 import pytest
-from laws.campaign import ORDERED
 from laws.merge import FAULTS, LOSSES, POLICIES, Scenario, merges
+from laws.trial import ORDERED
 from pyspark.sql import Row
 from pyspark.sql.streaming import TwsTester
 from spark import driving
