@@ -3,10 +3,11 @@
     ./run campaign                          a million cases
     ./run campaign --cases 5000000 --seed 7
 
-A case is drawn from its seed alone. Of eight, seven are trials (`laws.trial`): what comes out of every batch
-must be what the oracle gives for its elements, one by one; all of it must be valid, and in the end right. The
-eighth breaks promises to a merge that may generalise (`laws.generalising`). On a failure the seed is printed,
-and the recording, made as small as it goes, is written to a file that ``anabranch merge`` replays.
+A case is drawn from its seed alone. Of eight, six are trials (`laws.trial`): what comes out of every batch
+must be what the oracle gives for its elements, one by one; all of it must be valid, and in the end right. One
+is a flood of senseless elements (`laws.flood`), and one breaks promises to a merge that may generalise
+(`laws.generalising`). On a failure the seed is printed, and the recording, made as small as it goes, is
+written to a file that ``anabranch merge`` replays; a flood is printed.
 """
 
 import argparse
@@ -15,7 +16,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from laws import generalising
+from laws import flood, generalising
 from laws.trial import Trial, fault_of, shrunk
 
 from anabranch import Batch, Case, Pace, Tagged, text, write
@@ -44,8 +45,15 @@ def breaks_promises(seed: int) -> bool:
     return seed % 8 == 7
 
 
+def is_flood(seed: int) -> bool:
+    """A case is a flood."""
+    return seed % 8 == 6
+
+
 def wrong_with(seed: int) -> str | None:
     """What is wrong with a case, or None."""
+    if is_flood(seed):
+        return flood.fault_of(flood.Flood.drawn(seed))
     if breaks_promises(seed):
         return generalising.outcome_of(generalising.Schedule.drawn(seed)).wrong
     return fault_of(Trial.drawn(seed))
@@ -65,7 +73,11 @@ def failures(seeds: range) -> list[tuple[int, str]]:
 
 
 def report(seed: int, wrong: str, folder: Path) -> str:
-    """A failure as a person needs it; writes the recording."""
+    """A failure as a person needs it; writes the recording, if there is one."""
+    if is_flood(seed):
+        small = flood.shrunk(flood.Flood.drawn(seed))
+        turns = "\n".join(map(str, small.turns))
+        return f"seed {seed}: {small.case.name}, {small.policy}, a flood\n{wrong}\nsmallest flood:\n{turns}"
     path = folder / f"merge-{seed}.jsonl"
     if breaks_promises(seed):
         schedule = generalising.shrunk(generalising.Schedule.drawn(seed))

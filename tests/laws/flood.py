@@ -12,17 +12,16 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import TypeAlias
 
 from laws.merge import POLICIES
+from laws.orders import order
 
 from anabranch import BEGINNING, FOREVER, Adjust, Case, Drop, Insert, Merger, Pace, Stable, text
 from anabranch.model.elements import Element
-from anabranch.model.identity import identities
 from anabranch.model.output_policy import FinalOnly, FollowLeader, OutputPolicy, Quorum
-from anabranch.model.rows import rows_of
 from anabranch.oracle.cleanse import Cleanse
 from anabranch.oracle.indexed_merge import IndexedMerge
 from anabranch.oracle.merge import Merge, OrderedMerge
@@ -291,16 +290,6 @@ class Output:
         return None
 
 
-ORDERS: dict[str, tuple[int, ...]] = {}
-
-
-def order(payload) -> tuple[int, ...]:
-    value = payload["value"]
-    if value not in ORDERS:
-        ORDERS[value] = tuple(identities(rows_of([payload]))[0].tolist())
-    return ORDERS[value]
-
-
 def fault_of(flood: Flood) -> str | None:
     """What is wrong with the merge of a flood, or None."""
     # R1 leaves out what differs from the event of its number, which only a merge that counts can tell.
@@ -320,6 +309,30 @@ def fault_of(flood: Flood) -> str | None:
                 f"after turn {number} the frontier is {subject.merger.frontier}, and {output.stable} is out"
             )
     return None
+
+
+def shrunk(flood: Flood) -> Flood:
+    """A flood that fails with as few elements as can be left out one by one; who comes and goes stays."""
+
+    def fails(turns: list[Turn]) -> bool:
+        try:
+            return fault_of(replace(flood, turns=turns)) is not None
+        except Exception:  # a merge that crashes is wrong too
+            return True
+
+    turns = list(flood.turns)
+    for place in range(len(turns) - 1, -1, -1):
+        if isinstance(turns[place], Push | Dump) and fails(turns[:place] + turns[place + 1 :]):
+            del turns[place]
+    for place, turn in enumerate(turns):
+        if not isinstance(turn, Push):
+            continue
+        elements = list(turn.elements)
+        for n in range(len(elements) - 1, -1, -1):
+            fewer = Push(turn.name, elements[:n] + elements[n + 1 :])
+            if fails([*turns[:place], fewer, *turns[place + 1 :]]):
+                turns[place], elements = fewer, fewer.elements
+    return replace(flood, turns=turns)
 
 
 def failures(seeds: Iterable[int], *, large: bool = False) -> list[tuple[int, str]]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from laws.campaign import breaks_promises, failures, report
+from laws.campaign import breaks_promises, failures, is_flood, report
 from laws.trial import Trial, fault_of, is_valid, shrunk
 
 from anabranch import Insert, Merger, read
@@ -30,7 +30,7 @@ def test_a_failure_is_made_small_and_can_be_replayed(tmp_path, monkeypatch):
         return push(self, name, [e for e in elements if not (isinstance(e, Insert) and e.start == 1)])
 
     monkeypatch.setattr(merging.Merger, "push", loses_inserts_at_one)
-    seed, wrong = next(found for found in failures(range(200)) if not breaks_promises(found[0]))
+    seed, wrong = next(found for found in failures(range(200)) if drawn_as_trial(found[0]))
     trial = shrunk(Trial.drawn(seed))
     assert len(trial.scenario.recording) <= 3
     assert is_valid(trial.scenario.recording)
@@ -38,6 +38,14 @@ def test_a_failure_is_made_small_and_can_be_replayed(tmp_path, monkeypatch):
     assert f"seed {seed}" in shown
     (batch,) = read(str(tmp_path / f"merge-{seed}.jsonl"))
     assert list(batch.tagged()) == trial.scenario.recording
+    seed, wrong = next(found for found in failures(range(200)) if is_flood(found[0]))
+    shown = report(seed, wrong, tmp_path)
+    assert "smallest flood" in shown
+    assert shown.count("Insert(") <= 3
+
+
+def drawn_as_trial(seed: int) -> bool:
+    return not breaks_promises(seed) and not is_flood(seed)
 
 
 def caught(seeds: range) -> tuple[int, str]:

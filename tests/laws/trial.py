@@ -45,7 +45,7 @@ class Trial:
 
     @classmethod
     def drawn(cls, seed: int, *, plain: bool = False) -> "Trial":
-        """The trial of a seed; a plain one has nothing that only a merger is told: a query on Spark is not."""
+        """The trial of a seed; a plain one has only what a query on Spark can be told."""
         random = Random(seed)
         case = random.choice(list(Case))
         faults = FAULTS if case in ORDERED else FAULTS + LOSSES + (() if plain else COMINGS)
