@@ -1,9 +1,10 @@
 """What shards say about a micro-batch, and what they say together."""
 
+import pyarrow as pa
 from spark import driving
 from spark.driving import Query, Said, parcels
 
-from anabranch import BEGINNING, Adjust, Attach, Drop, Insert, Quarantine, Stable
+from anabranch import BEGINNING, Adjust, Attach, Drop, Insert, Quarantine, Stable, ticks
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.status import EVENTS, nothing, together
@@ -107,3 +108,25 @@ def test_a_query_that_has_said_nothing_has_a_status_of_the_same_form():
     assert somebody.heard.keys() <= nobody.heard.keys()
     assert (nobody.batch, nobody.frontier, nobody.replicas) == (-1, BEGINNING, {})
     assert {*nobody.heard.values(), *nobody.said.values(), nobody.live, nobody.quarantined} == {0}
+
+
+NOON = ticks("2026-03-01T12:00:00Z")
+MINUTE = 60_000_000
+
+
+def test_a_status_is_printed_with_times_as_times():
+    query = Query(Fragment(clock=pa.timestamp("us", "Europe/Berlin")), 2)
+    statuses(query, Insert(HERE, NOON, NOON + 1), Stable(NOON + 7 * MINUTE), who="a")
+    whole = together(4, statuses(query, Insert(HERE, NOON, NOON + 1), Stable(NOON + 2 * MINUTE), who="b"))
+    head, _, _, first, second = str(whole).splitlines()
+    assert head == "micro-batch 4: R4, stable until 2026-03-01 12:07:00"
+    assert first.startswith("a        2026-03-01 12:07:00  0 seconds")
+    assert "2026-03-01 12:02:00  5 minutes" in second
+    assert str(NOON) not in str(whole)
+    assert whole.as_dict()["frontier"] == NOON + 7 * MINUTE
+
+
+def test_a_status_of_ticks_is_printed_in_ticks():
+    (one,) = statuses(Query(Fragment()), Insert(HERE, 1, 5), Stable(3000))
+    assert "stable until 3000" in str(together(0, [one]))
+    assert str(nothing()).startswith("micro-batch -1: nothing yet, stable until -∞")

@@ -4,10 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 
 from anabranch.engines.spark.shard import Heard, Shard
+from anabranch.engines.spark.status_text import text_of
+from anabranch.model.arrow import clock_of
 from anabranch.model.batch import KINDS
-from anabranch.model.time import BEGINNING
+from anabranch.model.time import BEGINNING, Clock
 
 EVENTS = ("insert", "adjust", "update", "delete", "upsert", "snapshot", "incremental")
 """What is told to one shard; stables, attaches and detaches are told to all."""
@@ -60,6 +63,8 @@ class ShardStatus(msgspec.Struct):
     stuck: str | None = None
     dropped: int = 0
     """Rows that were left out and not told, as was asked for."""
+    clock: str = Clock.TICKS.name
+    """What ticks are to people, by its name."""
 
 
 class Status(msgspec.Struct):
@@ -78,6 +83,10 @@ class Status(msgspec.Struct):
     unread: dict[str, int] = {}
     """Of each replica whose source counts its rows (topics), how many there were that it had not read."""
     dropped: int = 0
+    clock: str = Clock.TICKS.name
+
+    def __str__(self) -> str:
+        return text_of(self)
 
     def as_dict(self) -> dict[str, Any]:
         """The status as plain values."""
@@ -128,7 +137,13 @@ def shard_status(
         replicas,
         now.stuck,
         dropped + heard.dropped,
+        clock=_clock(shard),
     )
+
+
+def _clock(shard: Shard) -> str:
+    kind = shard.fragment.clock
+    return (Clock.TICKS if kind is None else clock_of(pa.schema([("start", kind)]))).name
 
 
 def together(batch: int, shards: Sequence[ShardStatus]) -> Status:
@@ -147,6 +162,7 @@ def together(batch: int, shards: Sequence[ShardStatus]) -> Status:
         {name: _one([s.replicas[name] for s in shards if name in s.replicas]) for name in first.replicas},
         next((one.stuck for one in shards if one.stuck), None),
         dropped=sum(one.dropped for one in shards),
+        clock=first.clock,
     )
 
 

@@ -1,0 +1,70 @@
+"""The status of a query as people read it: a line about all of it, and a table of its replicas."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from anabranch.model.span import span_text
+from anabranch.model.time import Clock, tick_text
+
+if TYPE_CHECKING:
+    from anabranch.engines.spark.status import Replica, Status
+
+_TICKS = {
+    Clock.MOMENTS: timedelta(microseconds=1),
+    Clock.LOCAL: timedelta(microseconds=1),
+    Clock.DAYS: timedelta(days=1),
+}
+
+
+def text_of(status: Status) -> str:
+    """A status with its times as times and its spans with their units."""
+    clock = Clock[status.clock]
+    said = ", ".join(f"{count:,} {kind}s" for kind, count in status.said.items())
+    reached = tick_text(status.frontier, clock)
+    lines = [
+        f"micro-batch {status.batch}: {status.case or 'nothing yet'}, stable until {reached}",
+        f"out {said}; {status.live:,} live events, {status.state_bytes:,} bytes of state"
+        + (f", {status.quarantined:,} quarantined" if status.quarantined else "")
+        + (f", {status.dropped:,} dropped" if status.dropped else ""),
+    ]
+    if status.replicas:
+        lines += _table(
+            [_HEAD, *((name, *_row(one, clock)) for name, one in status.replicas.items())],
+        )
+    lines += [f"{name} has {count:,} rows unread" for name, count in status.unread.items() if count]
+    return "\n".join([*lines, *([status.stuck] if status.stuck else [])])
+
+
+_COUNTS = ("elements", "led", "disagreements", "holes", "filled", "late", "refused", "removed")
+_HEAD = ("replica", "stable", "lag", *(name.replace("disagreements", "disagrees") for name in _COUNTS), "")
+
+
+def _row(one: Replica, clock: Clock) -> tuple[str, ...]:
+    words = [] if one.complete else ["lossy"]
+    if not one.attached:
+        words.append("left")
+    elif not one.joined:
+        words.append("not joined")
+    elif one.holds:
+        words.append("holds what is final")
+    return (
+        tick_text(one.frontier, clock),
+        "" if one.lag is None else length_text(one.lag, clock),
+        *(f"{getattr(one, name):,}" for name in _COUNTS),
+        ", ".join(words),
+    )
+
+
+def length_text(ticks: int, clock: Clock) -> str:
+    """So many ticks of a clock as people read them."""
+    try:
+        return span_text(ticks * _TICKS[clock]) if clock in _TICKS else f"{ticks:,}"
+    except OverflowError:
+        return f"{ticks:,}"
+
+
+def _table(rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows]
