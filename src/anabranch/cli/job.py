@@ -131,6 +131,7 @@ def _rows(job: Job, source: SourceTable, spark: SparkSession) -> DataFrame | Doo
             job.place(source.path),
             schema=source.schema,
             by_replica=source.by_replica,
+            format=source.values,
             zone=source.zone,
             files_per_trigger=source.files_per_trigger,
             bytes_per_trigger=source.bytes_per_trigger,

@@ -27,6 +27,8 @@ class SourceTable(Table):
     path: str | None = None
     schema: str | None = None
     by_replica: bool | None = None
+    values: str | None = None
+    """What lines of JSON in a folder are: envelopes of Debezium's; None: rows."""
     zone: str | None = None
     """The time zone of texts of times that name none; None: that of the Spark session."""
     files_per_trigger: int | None = None
@@ -45,6 +47,7 @@ class SourceTable(Table):
             self._check_delta(self.delta)
             return
         self._check_zone()
+        self._check_values()
         limits = ("files_per_trigger", "bytes_per_trigger", "rows_per_trigger")
         if self.by_replica is not None and (self.kafka is not None or self.format is not None):
             error = ValueError("[source] by_replica is for folders, and this source is none")
@@ -79,6 +82,19 @@ class SourceTable(Table):
                     "Give the source its own limit in [source.options], such as maxFilesPerTrigger."
                 )
                 raise error
+
+    def _check_values(self) -> None:
+        if self.values is None:
+            return
+        one_of("[source] values", self.values, dict.fromkeys(("debezium",)))
+        if self.kafka is not None or self.format is not None:
+            error = ValueError("[source] values is for folders, and this source is none")
+            error.add_note("Of topics, write it in [source.kafka].")
+            raise error
+        if self.schema is None:
+            error = ValueError("[source] has the columns of the rows in envelopes, and no schema is given")
+            error.add_note("Write schema = 'id bigint, name string, …' in [source].")
+            raise error
 
     def _check_zone(self) -> None:
         if self.zone is None:
@@ -215,7 +231,9 @@ def _op_of(source: SourceTable) -> str | None:
     """The column of ops that the source itself writes, in which no row ever says stable."""
     if source.delta is not None:
         return source.delta.op
-    return "op" if source.kafka is not None and source.kafka.values == "debezium" else None
+    if source.kafka is not None:
+        return "op" if source.kafka.values == "debezium" else None
+    return "op" if source.values == "debezium" else None
 
 
 TABLES: dict[str, type[Table]] = {

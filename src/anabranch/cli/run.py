@@ -44,9 +44,9 @@ Topics of Kafka come from [source.kafka] and go to [sink.kafka]:
   topic = "readings"
   exactly_once = true                also: key, values, config
 
-With values = "debezium" in [source.kafka], records are envelopes of rows with the columns in schema; op and
-time are added to them, as [changes] needs them. Likewise to the rows of Delta tables, of which the changes
-come from [source.delta]:
+With values = "debezium" in [source.kafka], or in [source] of a folder of JSON lines, records are envelopes of
+rows with the columns in schema; op and time are added to them, as [changes] needs them. Likewise to the rows
+of Delta tables, of which the changes come from [source.delta]:
 
   [source.delta]
   tables = { home = "lake/stock", mirror = "mirror/stock" }          each a replica

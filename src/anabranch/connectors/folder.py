@@ -32,6 +32,7 @@ from pyspark.sql.streaming.datasource import (
 
 from anabranch.connectors.folder_listing import Listing, listing
 from anabranch.connectors.given_schema import struct_of
+from anabranch.connectors.kafka.debezium import Debezium, with_change
 from anabranch.connectors.local_path import local_path
 from anabranch.connectors.origin import FOLDER, NUMBERED
 from anabranch.connectors.row_files import (
@@ -80,9 +81,10 @@ class Folder:
         return REPLICA if self.adds_replica else None
 
     @property
-    def op(self) -> None:
-        """None: what was done to a row is for its file to say."""
-        return None
+    def op(self) -> str | None:
+        """The column in which envelopes say what was done to a row; None: that is for the file to say."""
+        form = _envelopes(self.options)
+        return None if form is None else form.op
 
     @property
     def replicas(self) -> tuple[str, ...]:
@@ -124,6 +126,7 @@ def folder(
     *,
     schema: "StructType | str | None" = None,
     by_replica: bool | None = None,
+    format: str | Debezium | None = None,  # noqa: A002
     zone: str | None = None,
     files_per_trigger: int | None = None,
     bytes_per_trigger: int | None = None,
@@ -137,6 +140,9 @@ def folder(
     takes what is there. Where there are sub-folders, the column ``replica`` holds their names; if the schema
     has that column itself, only for rows that do not say it. ``zone`` is the time zone of texts of times that
     name none; None is that of the Spark session.
+
+    With ``format="debezium"`` lines of JSON are envelopes of rows with the columns of ``schema``, to which it
+    adds ``op`` and ``time``, for `merge_changes`; others are told by the endings of their names.
 
     Names that begin with a dot or an underscore and those of temporary files are passed over; any other file
     that cannot be read or placed stops the query, with its name. At most so many files, bytes and rows are
@@ -160,7 +166,11 @@ def folder(
         zone_named(zone)
         options["zone"] = zone
     now = listing(place)
+    form = _form(format)
     struct = _struct(place, now, schema)
+    if form is not None:
+        struct = with_change(struct, form)
+        options["envelopes"] = msgspec.json.encode(form).decode()
     named = REPLICA in struct.names
     if by_replica is None and not now.empty:
         by_replica = now.by_replica
@@ -194,6 +204,21 @@ def _struct(place: Path, now: Listing, schema: "StructType | str | None") -> "St
     error = ValueError(f"no Parquet or Arrow file is in {place} to take the columns from")
     error.add_note("Pass schema='room string, at timestamp, …'; JSON lines do not say their types.")
     raise error
+
+
+def _form(form: str | Debezium | None) -> Debezium | None:
+    if form is None or isinstance(form, Debezium):
+        return form
+    if form == "debezium":
+        return Debezium()
+    error = ValueError(f"a format of lines is debezium or none, {form!r} is neither")
+    error.add_note("Parquet, Arrow and JSON lines are told by the endings of names: leave format out.")
+    raise error
+
+
+def _envelopes(options: Mapping[str, str]) -> Debezium | None:
+    text = options.get("envelopes")
+    return None if text is None else msgspec.json.decode(text, type=Debezium)
 
 
 def _with_replica(schema: "StructType") -> "StructType":
@@ -245,6 +270,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.rows = _limit(options, "rows_per_trigger")
         unlimited = self.files is not None or self.rows is not None
         self.bytes = _limit(options, "bytes_per_trigger") or (None if unlimited else BYTES_PER_TRIGGER)
+        self.envelopes = _envelopes(options)
         self.target: dict[str, Any] | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -359,6 +385,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     before["files"] + n,
                     in_folder=file.parent != self.path,
                     changed=_unchanged(file, place.get("newest", _NEVER)),
+                    envelopes=self.envelopes,
                 )
                 for n, file in enumerate(there[replica][name] for name in names)
             ]

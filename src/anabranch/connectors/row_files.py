@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from anabranch.connectors.json_rows import json_rows
+from anabranch.connectors.json_rows import JsonRows, json_rows
+from anabranch.connectors.kafka.debezium import Debezium
 from anabranch.engines.spark.layout import Layout, Place, Read
 from anabranch.engines.spark.refusal import Refusal
 from anabranch.model.schema import SchemaError
@@ -50,6 +51,8 @@ class FileStretch:
     groups: tuple[int, int] | None = None
     changed: int | None = None
     """When the file had changed last as it was chosen, in microseconds."""
+    envelopes: Debezium | None = None
+    """Lines are envelopes of this form; None: rows."""
 
 
 @contextmanager
@@ -186,6 +189,10 @@ def _named_batches(stretch: FileStretch, columns: pa.Schema, rows: int) -> Itera
 
 
 def _batches(stretch: FileStretch, columns: pa.Schema, rows: int) -> Iterator[Part]:
+    if stretch.envelopes is not None and format_of(stretch.path) != "jsonl":
+        error = SchemaError(f"envelopes are JSON lines, and {stretch.path} is {format_of(stretch.path)}")
+        error.add_note("Move the file away, or read its folder without format='debezium'.")
+        raise error
     match format_of(stretch.path):
         case "parquet":
             with pa.parquet.ParquetFile(stretch.path) as file:
@@ -229,7 +236,7 @@ def _json_batches(stretch: FileStretch, columns: pa.Schema) -> Iterator[Part]:
                 lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
             numbers = [line + n for n, text in enumerate(lines, 1) if text.strip()]
             texts = lines if len(numbers) == len(lines) else [lines[n - line - 1] for n in numbers]
-            found = json_rows([text.rstrip(b"\r\n") for text in texts], own)
+            found = _found([text.rstrip(b"\r\n") for text in texts], own, stretch.envelopes)
             refused = [
                 Refusal(
                     Rule.MALFORMED.value,
@@ -244,6 +251,14 @@ def _json_batches(stretch: FileStretch, columns: pa.Schema) -> Iterator[Part]:
                 numbers = [numbers[n] for n in found.origin]
             yield _as_told(found.rows, columns, stretch), numbers, refused
             line += len(lines)
+
+
+def _found(texts: list[bytes], columns: pa.Schema, envelopes: Debezium | None) -> JsonRows:
+    """The rows of lines, or those that envelopes hold."""
+    if envelopes is None:
+        return json_rows(texts, columns)
+    values = envelopes.read(texts, columns)
+    return JsonRows(values.rows, values.origin.tolist(), values.refused)
 
 
 _BY_FOLDER = {b"anabranch": b"folder"}

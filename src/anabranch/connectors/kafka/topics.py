@@ -10,7 +10,7 @@ import msgspec
 
 from anabranch.connectors.given_schema import struct_of
 from anabranch.connectors.kafka.cluster import SECONDS, Topic, check_packages
-from anabranch.connectors.kafka.debezium import Debezium
+from anabranch.connectors.kafka.debezium import Debezium, with_change
 from anabranch.connectors.kafka.formats import Arrow, Avro, Format, Json
 from anabranch.connectors.kafka.reading import Records
 from anabranch.connectors.kafka.source import NAME, Feeds, KafkaSource
@@ -125,7 +125,7 @@ def kafka(
     form = _format(format)
     struct = struct_of(schema)
     if isinstance(form, Debezium):
-        struct = _with_change(struct, form)
+        struct = with_change(struct, form)
     one = list(named) == [ALONE]
     extra = {"key": key, "timestamp": timestamp, "replica": None if one else REPLICA}
     columns = _columns(spark, struct, extra, zone)
@@ -156,20 +156,6 @@ def _replicas(topics: str | Topic | Iterable[str] | Mapping[str, str | Topic]) -
     if not named:
         raise ValueError("there is at least one topic, none is given")
     return {str(name): as_topic(topic) for name, topic in named.items()}
-
-
-def _with_change(struct: "StructType", form: Debezium) -> "StructType":
-    """The columns of a table, and what happened to a row and when."""
-    from pyspark.sql.types import StringType, StructType, TimestampType
-
-    taken = [name for name in struct.names if name.lower() in (form.op.lower(), form.time.lower())]
-    if taken:
-        error = ValueError(
-            f"envelopes add the columns {form.op!r} and {form.time!r}, the table has {taken[0]!r}"
-        )
-        error.add_note("Call the added ones something else: format=Debezium(op='…', time='…').")
-        raise error
-    return StructType(list(struct.fields)).add(form.op, StringType()).add(form.time, TimestampType())
 
 
 def _columns(

@@ -56,7 +56,7 @@ class Beginnings:
             if one.alone:
                 self.shard.push(name, one.withdrawn())
                 self.shard.join_again(name, one.until)
-        if replica in self._times:
+        if replica in self._times and self.shard.fragment.is_complete(replica):
             time = self._times[replica]
             until = max(time + 1, self.shard.agreed)
             self.waiting[replica] = Beginning(time, until)
