@@ -208,3 +208,17 @@ def test_avro_is_given_one_schema_or_several_by_number():
         Avro()
     with pytest.raises(ValueError, match="one schema, or several"):
         Avro("{}", {1: "{}"})
+
+
+def test_local_times_and_texts_of_avro_are_read_in_the_zone_of_their_column():
+    local = {"type": "long", "logicalType": "local-timestamp-micros"}
+    fields = [("there", local), ("text", "string"), ("all", {"type": "array", "items": local})]
+    schema = {"type": "record", "name": "Row", "fields": [{"name": n, "type": kind} for n, kind in fields]}
+    noon = datetime(2026, 7, 1, 12)
+    value = avro({"there": noon, "text": "2026-07-01T12:00:00", "all": [noon]}, schema)
+    berlin = pa.timestamp("us", "Europe/Berlin")
+    columns = pa.schema([("there", berlin), ("text", berlin), ("all", pa.list_(berlin))])
+    found = Avro(json.dumps(schema)).read([value], columns)
+    assert not found.refused
+    instant = datetime(2026, 7, 1, 10, tzinfo=UTC)
+    assert found.rows.to_pylist() == [{"there": instant, "text": instant, "all": [instant]}]

@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.json
 
-from anabranch.connectors.time_texts import ticks_of, times_of
+from anabranch.connectors.time_texts import holds_times, ticks_of, times_of
 
 _SPACE = b" \t\r\n"
 _DEEPEST = 100
@@ -111,19 +111,13 @@ def _meant(column: Any, kind: pa.DataType) -> Any:
     """What was read for a type as values of that type."""
     if pa.types.is_timestamp(kind):
         return times_of(column, kind)
-    if not _holds_times(kind):
+    if not holds_times(kind):
         return column.cast(kind)
     if pa.types.is_struct(kind):
         fields = [_meant(column.field(n), field.type) for n, field in enumerate(kind)]
         return pa.StructArray.from_arrays(fields, fields=list(kind), mask=column.is_null())
     values = _meant(column.values, kind.value_type)
     return pa.ListArray.from_arrays(column.offsets, values, type=kind, mask=column.is_null())
-
-
-def _holds_times(kind: pa.DataType) -> bool:
-    return pa.types.is_timestamp(kind) or any(
-        _holds_times(kind.field(n).type) for n in range(kind.num_fields)
-    )
 
 
 def _misfit(text: bytes, columns: pa.Schema) -> str | None:

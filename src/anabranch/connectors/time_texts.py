@@ -102,6 +102,25 @@ def ticks_of(text: str, kind: pa.DataType) -> int:
             raise reason from None
 
 
+def in_zone(value: Any, kind: pa.DataType) -> Any:
+    """A value whose local times, and texts of times, are instants of the zone of their column."""
+    if pa.types.is_timestamp(kind):
+        if isinstance(value, str):
+            return ticks_of(value, kind)
+        if isinstance(value, datetime) and value.tzinfo is None and kind.tz is not None:
+            return value.replace(tzinfo=zone_named(kind.tz))
+    elif pa.types.is_list(kind) and isinstance(value, list) and holds_times(kind):
+        return [in_zone(one, kind.value_type) for one in value]
+    elif pa.types.is_struct(kind) and isinstance(value, dict) and holds_times(kind):
+        return {field.name: in_zone(value.get(field.name), field.type) for field in kind}
+    return value
+
+
+def holds_times(kind: pa.DataType) -> bool:
+    """There are timestamps in a type, however deep."""
+    return pa.types.is_timestamp(kind) or any(holds_times(kind.field(n).type) for n in range(kind.num_fields))
+
+
 def _all_at_once(texts: Any, kind: pa.DataType) -> Any:
     """Texts as most writers write them; an error of Arrow's where one is written otherwise."""
     if pc.any(pc.match_substring_regex(texts, _LONG)).as_py():

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.connectors.json_rows import json_rows
+from anabranch.connectors.time_texts import in_zone
 
 WIRE = b"\x00"
 """What a value begins with that names its schema by a registry's number, before the number in four bytes."""
@@ -90,7 +91,8 @@ class Avro:
         found, origin, refused = [], [], []
         for n, value in enumerate(values):
             try:
-                found.append(reading.record(value))
+                record = reading.record(value)
+                found.append({field.name: in_zone(record.get(field.name), field.type) for field in columns})
                 origin.append(n)
             except Exception as reason:  # fastavro raises anything where bytes are no record
                 refused.append((n, f"no record of its schema: {type(reason).__name__}: {reason}"))
