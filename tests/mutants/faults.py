@@ -7,8 +7,8 @@ texts, assertions, how an error is put into words, and how a value shows itself:
 import ast
 import copy
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass
+from itertools import islice, pairwise
 
 LIKE: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
     ast.Lt: (ast.LtE, ast.GtE),
@@ -48,6 +48,9 @@ SILENT = ("__repr__", "__str__", "__hash__")
 Make = Callable[[ast.AST], ast.AST]
 """Of a copy of a node, the node that stands in its place."""
 
+Change = tuple[ast.AST, tuple[int, int], tuple[ast.FunctionDef, str], Make]
+"""A node, the lines that are run where it is, its function with the name of that, and what is made of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -64,8 +67,7 @@ class Fault:
     before: str
     after: str
     number: int
-    """Which of the faults of its file it is."""
-    make: Make = field(compare=False, repr=False)
+    """Which of the changes of its file it is."""
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}  {self.before}  →  {self.after}"
@@ -73,27 +75,30 @@ class Fault:
 
 def faults(source: str, path: str) -> list[Fault]:
     """All faults of a source file, in the order of its lines."""
-    return [fault for _, fault in _faults(ast.parse(source), path)]
+    tree = ast.parse(source)
+    parents, found = _parents(tree), []
+    for number, (node, lines, (function, name), make) in enumerate(_changes(tree)):
+        first = min([function.lineno, *(one.lineno for one in function.decorator_list)])
+        before, after = _shown(node, make(copy.deepcopy(node)), parents)
+        if before != after:
+            found.append(Fault(path, name, first, node.lineno, lines, before, after, number))
+    return found
 
 
 def faulty(source: str, fault: Fault) -> ast.Module:
     """The tree of a source file with one fault."""
     tree = ast.parse(source)
-    node = next(node for node, other in _faults(tree, fault.path) if other.number == fault.number)
-    _put(_parents(tree)[node], node, ast.copy_location(fault.make(copy.deepcopy(node)), node))
+    node, _, _, make = next(islice(_changes(tree), fault.number, None))
+    _put(_parents(tree)[node], node, ast.copy_location(make(copy.deepcopy(node)), node))
     return ast.fix_missing_locations(tree)
 
 
-def _faults(tree: ast.Module, path: str) -> Iterator[tuple[ast.AST, Fault]]:
-    number, parents = 0, _parents(tree)
+def _changes(tree: ast.Module) -> Iterator[Change]:
+    """All that may be changed, function by function."""
     for function, name in _functions(tree, ""):
-        first = min([function.lineno, *(one.lineno for one in function.decorator_list)])
         for node, lines in _sites(function):
             for make in _slips(node, function):
-                before, after = _shown(node, make(copy.deepcopy(node)), parents)
-                if before != after:
-                    yield node, Fault(path, name, first, node.lineno, lines, before, after, number, make)
-                    number += 1
+                yield node, lines, (function, name), make
 
 
 def _parents(tree: ast.AST) -> dict[ast.AST, ast.AST]:

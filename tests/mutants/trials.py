@@ -30,7 +30,7 @@ SLOWEST = 2.0
 """Seconds of a test that is worth running."""
 VARIANTS = 4
 """Parameters of a test that are tried."""
-PATIENCE = 5.0
+PATIENCE = 3.0
 """How many times as long as usual tests may take, before they count as never ending."""
 MEMORY = 4 << 30
 """Bytes that a child may have more than its parent."""
@@ -65,7 +65,7 @@ class Trials:
     budget: float
     processes: int
     tell: Callable[[Verdict], None]
-    grace: float = 10.0
+    grace: float = 5.0
     """Seconds of CPU that any fault may take."""
     known: list[Footprint] = field(default_factory=list)
     pipe: int | None = None
