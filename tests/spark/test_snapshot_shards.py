@@ -3,10 +3,12 @@
 from dataclasses import replace
 from random import Random
 
+import pyarrow as pa
 import pytest
-from spark.changing import FRAGMENT, ORDERED, UNORDERED, Query, Said, cut, history, shown
+from spark.changing import FRAGMENT, ORDERED, SCHEMA, UNORDERED, Query, Said, cut, history, shown
 
 from anabranch import (
+    BEGINNING,
     FOREVER,
     Batch,
     EveryChange,
@@ -20,7 +22,10 @@ from anabranch import (
     Stable,
     difference,
 )
+from anabranch.cli.micro_batches import Lines
+from anabranch.engines.spark.layout import Place
 from anabranch.engines.spark.shard import Shard
+from anabranch.engines.spark.status import shard_status, together
 from anabranch.oracle.changes import ChangedTable
 from anabranch.oracle.snapshots import versions_since
 
@@ -268,3 +273,21 @@ def test_nobody_waits_with_a_snapshot_for_a_replica_that_is_idle():
     ]
     query.hear([Said("b", "update", 12, "x", 1, "q", number=1), Said("b", "stable", None, number=2)])
     assert shown(query) == [("p", 9, 12), ("q", 12, FOREVER)]
+
+
+def test_the_status_says_who_waits_with_a_snapshot_and_whose_rows_begin_at_one():
+    rows = numbered([Said("b", "snapshot", 9, "x", 1, "p"), Said("b", "snapshot", 9, "x", 2, "q")])
+
+    def told(query):
+        batch = pa.RecordBatch.from_pylist([vars(one) for one in rows], SCHEMA)
+        parts = dict(query.packing.parcels([[query.packing.layout.read(batch, Place("task 0"))]]))
+        heard = [(shard, shard.hear([parts[shard.number]])) for shard in query.shards]
+        return together(1, [shard_status(shard, one, BEGINNING, 0, 0) for shard, one in heard])
+
+    status = told(Query(ORDERED, replace(FRAGMENT, replicas=("a", "b")), 2, rows=1000))
+    assert (status.replicas["b"].snapshot, status.replicas["b"].since_snapshot) == (9, 0)
+    assert "waits until others are at its snapshot of 9" in str(status)
+    status = told(Query(ORDERED, FRAGMENT, 2, rows=1000))
+    words = "2 rows of b begin at its snapshot of 9: no replica vouches for the time before"
+    assert words in str(status)
+    assert Lines(None).conduct(status) == [words]

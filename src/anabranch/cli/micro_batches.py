@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch.cli.shown import time_field
 from anabranch.engines.spark.status import EVENTS
+from anabranch.engines.spark.status_text import since_snapshots
 from anabranch.kernels.merge.status import removals
 from anabranch.model.time import BEGINNING, FOREVER, tick_text
 
@@ -69,12 +70,6 @@ class Lines:
             parts.append(f"{status.dropped:,} dropped")
         if disagreements:
             parts.append(f"{disagreements:,} disagreements so far")
-        for name, one in status.replicas.items():
-            if one.since_snapshot and one.snapshot is not None:
-                parts.append(
-                    f"{one.since_snapshot:,} rows of {name} begin at its snapshot of "
-                    f"{self.time(one.snapshot)}: no replica vouches for the time before"
-                )
         if status.stuck:
             parts.append("stuck")
         return "  ".join(parts)
@@ -146,6 +141,7 @@ class Lines:
             for name, one in status.replicas.items()
             if one.late
         ]
+        told += since_snapshots(status, self.time)
         removed = removals({name: one.removed for name, one in status.replicas.items()})
         told += [f"{words}; if replicas may lose rows, write lossy = true" for words in removed]
         for name, one in status.replicas.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,18 @@ def text_of(status: Status) -> str:
             [_HEAD, *((name, *_row(one, clock)) for name, one in status.replicas.items())],
         )
     lines += [f"{name} has {count:,} rows unread" for name, count in status.unread.items() if count]
+    lines += since_snapshots(status, lambda time: tick_text(time, clock))
     return "\n".join([*lines, *([status.stuck] if status.stuck else [])])
+
+
+def since_snapshots(status: Status, time: Callable[[int], str]) -> list[str]:
+    """Whose rows begin when they were read, because nobody says since when they have been there."""
+    return [
+        f"{one.since_snapshot:,} rows of {name} begin at its snapshot of {time(one.snapshot)}: no replica "
+        "vouches for the time before"
+        for name, one in status.replicas.items()
+        if one.snapshot is not None and one.since_snapshot
+    ]
 
 
 _COUNTS = ("elements", "led", "disagreements", "holes", "filled", "late", "refused", "removed")
@@ -45,6 +57,8 @@ def _row(one: Replica, clock: Clock) -> tuple[str, ...]:
     words = [] if one.complete else ["lossy"]
     if not one.attached:
         words.append("left")
+    elif not one.joined and one.snapshot is not None:
+        words.append(f"waits until others are at its snapshot of {tick_text(one.snapshot, clock)}")
     elif not one.joined:
         words.append("not joined")
     elif one.holds:
