@@ -59,6 +59,8 @@ class Schedule:
     recording: list[Tagged]
     cuts: float
     dumps: float
+    promiseless: float
+    """The chance that an input promises nothing when it is attached, where what they promise is declared."""
 
     @classmethod
     def drawn(cls, seed: int) -> "Schedule":
@@ -78,6 +80,7 @@ class Schedule:
             interleave(_inputs(random, fault, events), random),
             random.choice((0.0, 0.3, 1.0)),
             random.choice((0.0, 0.1)),
+            random.choice((0.0, 0.0, 0.2)),
         )
 
     @property
@@ -143,10 +146,12 @@ class Generalising:
         self.merger = Merger(forced, schedule.policy, on_broken=Generalise())
         self.properties: Properties | None = None if schedule.forced else schedule.declared.value
         self.random, self.dumps = Random(schedule.seed), schedule.dumps
+        self.promiseless = schedule.promiseless
 
     def attach(self, name: str, guarantee: int = BEGINNING) -> list[Element]:
         time = None if guarantee == BEGINNING else guarantee
-        return list(self.merger.attach(name, time, self.properties).elements())
+        promises = None if self.random.random() < self.promiseless else self.properties
+        return list(self.merger.attach(name, time, promises).elements())
 
     def detach(self, name: str) -> list[Element]:
         return list(self.merger.detach(name).elements())
