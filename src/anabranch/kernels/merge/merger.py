@@ -6,7 +6,6 @@ for every element: it is used, left out with a reason, or refused with an error.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,6 +19,7 @@ from anabranch.kernels.merge.forms import like, whole
 from anabranch.kernels.merge.generalise import go_on_without, make_room
 from anabranch.kernels.merge.given import events_out
 from anabranch.kernels.merge.ordered import Ordered
+from anabranch.kernels.merge.playing import played
 from anabranch.kernels.merge.r3 import R3
 from anabranch.kernels.merge.r4 import R4
 from anabranch.kernels.merge.refusing import (
@@ -27,7 +27,6 @@ from anabranch.kernels.merge.refusing import (
     leave_out,
     note_late,
     note_repeats,
-    refuse,
     said_by,
     valid,
 )
@@ -39,14 +38,13 @@ from anabranch.kernels.merge.tally import Input, Tally
 from anabranch.kernels.merge.trail import Trail
 from anabranch.kernels.merge.widening import widened
 from anabranch.model.batch import Batch, Kind, concat
-from anabranch.model.elements import Attach, Detach
 from anabranch.model.identity import Words
 from anabranch.model.output_policy import FinalOnly, FirstThenFinal, OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.relation import as_batch
 from anabranch.model.schema import Columns, conformed
 from anabranch.model.time import BEGINNING, FOREVER, checked_tick
-from anabranch.model.validity import Drop, InvalidElementError, Policy, Quarantine, Raise, Rule, Violation
+from anabranch.model.validity import Drop, InvalidElementError, Policy, Quarantine, Raise, Violation
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,40 +244,7 @@ class Merger:
         detached says nothing until it is attached again. ``attach`` takes the place of `attach`, for inputs
         that are lossy or promise something.
         """
-        checked("a recording", recording, Batch)
-        if recording.input is None:
-            raise ValueError("a recording says which input said each element, this one is of a single stream")
-        attach = attach or self.attach
-        turns = np.flatnonzero(
-            (np.diff(recording.input, prepend=-1) != 0)
-            | (recording.kind >= Kind.ATTACH)
-            | (np.roll(recording.kind, 1) >= Kind.ATTACH)
-        )
-        parts = [recording[:0].untagged()]
-        try:
-            for begin, end in pairwise([*turns.tolist(), len(recording)]):
-                name, turn = recording.inputs[recording.input[begin]], recording[begin:end].untagged()
-                match turn.element(0) if turn.kind[0] >= Kind.ATTACH else None:
-                    case Attach() if name in self.inputs:
-                        refuse(self, Rule.ALREADY_ATTACHED, name, turn)
-                    case Attach(guarantee):
-                        parts.append(attach(name, None if guarantee == BEGINNING else guarantee))
-                    case Detach() if name in self.inputs:
-                        parts.append(self.detach(name))
-                    case None if name in self.inputs or name not in self.tallies:
-                        parts += [] if name in self.inputs else [attach(name, None)]
-                        parts.append(self._pushed(name, turn))
-                    case _:
-                        refuse(self, Rule.DETACHED_INPUT, name, turn)
-        except InvalidElementError as error:
-            parts += [] if error.output is None else [error.output]
-            error.output = whole(parts)
-            raise
-        except BaseException:
-            parts += [] if self.owed is None else [self.owed]
-            self.owed = whole(parts)
-            raise
-        return whole(parts)
+        return played(self, recording, attach or self.attach)
 
     def explain(self) -> str:
         """Which case merges the inputs and why, under which policy, and what tells events apart."""
