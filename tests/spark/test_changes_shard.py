@@ -22,7 +22,8 @@ from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.layout import Place
 from anabranch.engines.spark.ops import spellings
 from anabranch.engines.spark.packing import Packing
-from anabranch.engines.spark.shard import MARK, Shard, StateFormatError
+from anabranch.engines.spark.shard import Shard
+from anabranch.engines.spark.shard_bytes import MARK, StateFormatError
 from anabranch.model.schema import SchemaError
 from anabranch.model.validity import InvalidElementError, Raise
 from anabranch.oracle.changes import ChangedTable

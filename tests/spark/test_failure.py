@@ -6,7 +6,7 @@ from anabranch import Insert
 from anabranch.engines.spark.checkpoint import CheckpointError
 from anabranch.engines.spark.failure import BEGIN, QueryError, WorkerError, failure, told_to_driver
 from anabranch.engines.spark.parcel import ParcelError, from_bytes
-from anabranch.engines.spark.shard import StateFormatError
+from anabranch.engines.spark.shard_bytes import StateFormatError
 from anabranch.kernels.merge.refusing import BrokenPropertyError
 from anabranch.model.identity import UnsupportedTypeError
 from anabranch.model.schema import SchemaError

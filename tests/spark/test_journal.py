@@ -20,7 +20,8 @@ from anabranch.engines.spark.journal import Head, Journal, forget_all
 from anabranch.engines.spark.packing import Packing, split
 from anabranch.engines.spark.parcel import Parcel, Voice, to_bytes
 from anabranch.engines.spark.processor import ShardProcessor
-from anabranch.engines.spark.shard import Shard, StateFormatError
+from anabranch.engines.spark.shard import Shard
+from anabranch.engines.spark.shard_bytes import StateFormatError
 from anabranch.model.batch import Batch
 from anabranch.model.validity import InvalidElementError
 

@@ -27,7 +27,8 @@ from anabranch import (
 )
 from anabranch.engines.spark import shard as sharding
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.shard import MARK, Shard, StateFormatError
+from anabranch.engines.spark.shard import Shard
+from anabranch.engines.spark.shard_bytes import MARK, StateFormatError
 from anabranch.kernels.merge.refusing import BrokenPropertyError
 from anabranch.model.elements import Element
 from anabranch.model.output_policy import EveryChange, FinalOnly, FirstThenFinal

@@ -20,7 +20,7 @@ from anabranch.connectors.seal import FILE as SEAL
 from anabranch.connectors.soundness import check_sound
 from anabranch.engines.spark.checkpoint import CheckpointError, query_id
 from anabranch.engines.spark.failure import QueryError
-from anabranch.engines.spark.shard import StateFormatError
+from anabranch.engines.spark.shard_bytes import StateFormatError
 
 FOLDER = Subject("native", "folder")
 LAST = BEFORE - 1

@@ -16,7 +16,7 @@ import msgspec
 
 from anabranch.engines.spark.checkpoint import CheckpointError, damaged
 from anabranch.engines.spark.parcel import ParcelError
-from anabranch.engines.spark.shard import StateFormatError
+from anabranch.engines.spark.shard_bytes import StateFormatError
 from anabranch.kernels.merge.refusing import BrokenPropertyError
 from anabranch.model.identity import UnsupportedTypeError
 from anabranch.model.schema import SchemaError

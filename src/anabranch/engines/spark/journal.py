@@ -22,7 +22,8 @@ import msgspec
 
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.parcel import from_bytes
-from anabranch.engines.spark.shard import Shard, StateFormatError
+from anabranch.engines.spark.shard import Shard
+from anabranch.engines.spark.shard_bytes import StateFormatError
 
 VERSION = 1
 CHUNK = 4 << 20

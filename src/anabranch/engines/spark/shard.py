@@ -17,11 +17,10 @@ back until it has met the merge (`beginnings`).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,6 +37,7 @@ from anabranch.engines.spark.order import (
 from anabranch.engines.spark.parcel import Parcel, Voice
 from anabranch.engines.spark.patience import set_aside
 from anabranch.engines.spark.refusal import Refusal, change_text, refusal
+from anabranch.engines.spark.shard_bytes import Head, check_settings, parted, whole
 from anabranch.kernels.changes import Changes, Op, Refused
 from anabranch.kernels.merge.state_bytes import from_bytes, to_bytes
 from anabranch.kernels.snapshots import Beginning
@@ -47,7 +47,6 @@ from anabranch.model.elements import Attach, Control, Element
 from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.model.validity import Drop, Quarantine, Rule, Violation
 
-MARK = b"anabranch-shard-1\n"
 ENOUGH = 4_096
 """Events that are merged at once; fewer wait for those of other channels: a push by itself costs 0.3 ms."""
 TOGETHER = 65_536
@@ -55,10 +54,6 @@ TOGETHER = 65_536
 BYTES = 8 << 20
 """Bytes of payloads that are merged, or put into one batch, at once: ten parcels of 5 MB pass through Spark
 faster than one of 50 MB."""
-
-
-class StateFormatError(ValueError):
-    """State that this version cannot read."""
 
 
 @dataclass(slots=True)
@@ -71,17 +66,6 @@ class Heard:
     heard: Counter[str] = field(default_factory=Counter)
     dropped: int = 0
     """Rows that were left out and not told."""
-
-
-class _Saved(msgspec.Struct):
-    frontiers: dict[str, dict[str, int]]
-    agreed: int
-    settings: dict[str, str] = {}
-    tables: dict[str, int] = {}
-    """The bytes of the table of each replica; they come first."""
-    beginnings: dict[str, int] = {}
-    """The bytes of each replica that has begun with a snapshot and not met the merge; they come next."""
-    since_snapshot: dict[str, tuple[int, int]] = {}
 
 
 class Shard:
@@ -465,52 +449,27 @@ class Shard:
         begun = {name: to_bytes(*one.dump()) for name, one in self.beginnings.waiting.items()}
         sizes, lengths = ({name: len(data) for name, data in part.items()} for part in (tables, begun))
         settings, since = self.fragment.settings(), self.beginnings.since
-        head = msgspec.json.encode(_Saved(self.frontiers, self.agreed, settings, sizes, lengths, since))
-        parts = [*tables.values(), *begun.values(), self.merger.dump()]
-        return b"".join([MARK, len(head).to_bytes(4, "little"), head, *parts])
+        head = Head(self.frontiers, self.agreed, settings, sizes, lengths, since)
+        return whole(head, [*tables.values(), *begun.values(), self.merger.dump()])
 
     @classmethod
     def load(cls, fragment: Fragment, number: int, data: bytes) -> "Shard":
         """The shard that was dumped."""
-        if not data.startswith(MARK):
-            error = StateFormatError(
-                f"the state of a shard begins with {MARK!r}, this begins with {data[: len(MARK)]!r}"
-            )
-            error.add_note("Restart with the version that wrote the checkpoint, or begin a new one.")
-            raise error
-        begin = len(MARK) + 4
-        length = int.from_bytes(data[len(MARK) : begin], "little")
-        saved = msgspec.json.decode(data[begin : begin + length], type=_Saved)
-        _check_settings(saved.settings, fragment.settings())
+        saved, parts = parted(data)
+        check_settings(saved.settings, fragment.settings())
         shard = cls.__new__(cls)
         shard.fragment, shard.number = fragment, number
         shard.frontiers, shard.agreed = saved.frontiers, saved.agreed
         shard._now, shard._pushed, shard._aside, shard.tables = Heard(), None, {}, {}
         shard._waiting, shard._events, shard._bytes = [], 0, 0
-        position = begin + length
-        for name, size in saved.tables.items():
-            table = from_bytes(data[position : position + size])
-            shard.tables[name] = Changes.load(*table, by_time=fragment.by_time)
-            position += size
+        for name in saved.tables:
+            shard.tables[name] = Changes.load(*from_bytes(parts.pop(0)), by_time=fragment.by_time)
         shard.beginnings = Beginnings(shard)
         shard.beginnings.since = saved.since_snapshot
-        for name, size in saved.beginnings.items():
-            begun = from_bytes(data[position : position + size])
-            shard.beginnings.waiting[name] = Beginning.load(*begun)
-            position += size
-        shard.merger = fragment.loaded(data[position:], shard._refuse)
+        for name in saved.beginnings:
+            shard.beginnings.waiting[name] = Beginning.load(*from_bytes(parts.pop(0)))
+        shard.merger = fragment.loaded(parts.pop(), shard._refuse)
         return shard
-
-
-def _check_settings(before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Raise where a fragment means something else than the one whose state it is given."""
-    for name, value in before.items():
-        if now.get(name) != value:
-            error = StateFormatError(
-                f"the checkpoint was begun with {name} {value}, this query has {now.get(name)}"
-            )
-            error.add_note("Go on as before, or begin a new checkpoint.")
-            raise error
 
 
 def _together(parts: list[Batch]) -> Iterator[Batch]:
