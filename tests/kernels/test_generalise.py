@@ -59,6 +59,13 @@ class TestMoving:
         assert merger.push("b", [Insert(A, 1, 6), Insert(B, 3, 9), Stable(4)]) == [Stable(4)]
         assert merger.push("b", [Stable(FOREVER)]) == [Adjust(A, 1, 5, 6), Stable(FOREVER)]
 
+    def test_an_input_that_is_refused_moves_nothing(self):
+        merger = merger_of("a", properties=R0)
+        merger.push("a", Insert(A, 1, 5))
+        with pytest.raises(TypeError, match="a guarantee is an int of ticks"):
+            merger.attach("b", guarantee=1.5)
+        assert (merger.status().case, merger.status().moves, list(merger.declared)) == ("R0", (), ["a"])
+
     def test_without_leave_to_generalise_it_is_refused(self):
         merger = Merger()
         merger.attach("a", properties=R0)

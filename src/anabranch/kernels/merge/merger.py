@@ -163,8 +163,8 @@ class Merger:
             properties = [properties]
         facts = properties if isinstance(properties, Properties | None) else Properties.of(*properties)
         side = Side(facts, complete)
-        news = self._kept(make_room(self, name, side))
         time = BEGINNING if guarantee is None else checked_tick(guarantee, "a guarantee")
+        news = self._kept(make_room(self, name, side))
         number = self._free_number()
         self.attaches += 1
         keyed = facts is not None and Fact.KEYED in facts
