@@ -81,6 +81,25 @@ def test_what_is_merged_has_the_times_of_its_inputs(capsys):
     assert stables[0] == MOMENTS[1] - timedelta(seconds=30)
 
 
+def test_the_summary_of_a_merge_has_times_as_times(capsys):
+    for name in ("a.parquet", "b.parquet"):
+        recorded(name, INSTANT, MOMENTS)
+    assert main(["merge", "a.parquet", "b.parquet", "--out", "m.parquet"]) == 0
+    assert "stable until 2026-03-01 10:01:00.5" in capsys.readouterr().err
+    assert main(["merge", "a.parquet", "b.parquet", "--out", "m.parquet", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["frontier"] == answer["inputs"]["a"]["frontier"] == "2026-03-01T10:01:00.5Z"
+
+
+def test_a_difference_is_told_with_its_times(capsys):
+    recorded("a.parquet", INSTANT, MOMENTS)
+    recorded("b.parquet", INSTANT, [MOMENTS[0], MOMENTS[1], MOMENTS[1]])
+    assert main(["diff", "a.parquet", "b.parquet"]) == 1
+    assert "[2026-03-01 10:00:00.5, 2026-03-01 10:01:00.5)" in capsys.readouterr().out
+    assert main(["diff", "a.parquet", "b.parquet", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["first"]["end"] == "2026-03-01T10:01:00.5Z"
+
+
 @pytest.mark.parametrize(
     ("arguments", "rule"),
     [

@@ -26,6 +26,7 @@ from anabranch.cli.arguments import (
 if TYPE_CHECKING:
     from anabranch.model.events import Difference
     from anabranch.model.relation import Relation
+    from anabranch.model.time import Clock
     from anabranch.model.validity import Violation
 
 
@@ -56,18 +57,27 @@ def run(options: argparse.Namespace) -> int:
         )
         return 0
     final = contradiction({"left": left, "right": right}) is not None
+    clock = _clock(options)
     if options.json:
-        _print_json(found, final=final)
+        _print_json(found, clock, final=final)
     else:
-        _print_difference(found, options, final=final)
+        _print_difference(found, options, clock, final=final)
     return 1
 
 
-def _print_json(found: Difference, *, final: bool) -> None:
+def _clock(options: argparse.Namespace) -> Clock:
+    """What ticks are in both; numbers where they differ about it."""
+    from anabranch.model.time import Clock
+
+    left, right = (source_of(options, path).clock() for path in (options.left, options.right))
+    return left if left is right else Clock.TICKS
+
+
+def _print_json(found: Difference, clock: Clock, *, final: bool) -> None:
     from anabranch.cli.shown import event_fields
 
     first = {
-        **event_fields(found.event),
+        **event_fields(found.event, clock),
         "left": found.left,
         "right": found.right,
         "more_on": "left" if found.left > found.right else "right",
@@ -77,14 +87,14 @@ def _print_json(found: Difference, *, final: bool) -> None:
     print(json.dumps(answer, ensure_ascii=False))
 
 
-def _print_difference(found: Difference, options: argparse.Namespace, *, final: bool) -> None:
+def _print_difference(found: Difference, options: argparse.Namespace, clock: Clock, *, final: bool) -> None:
     from anabranch.cli.shown import payload_shown
     from anabranch.model.time import lifetime_text
 
     event = found.event
     side = options.left if found.left > found.right else options.right
     print(f"different: {found.events} events differ, the first is")
-    print(f"  {payload_shown(event.payload)} {lifetime_text(event.start, event.end)}")
+    print(f"  {payload_shown(event.payload)} {lifetime_text(event.start, event.end, clock)}")
     print(f"  {found.left} times in {options.left}, {found.right} times in {options.right}")
     print(f"  in {side} since element {found.arrived}")
     print(

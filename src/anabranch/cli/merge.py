@@ -165,9 +165,9 @@ def run(options: argparse.Namespace) -> int:
         quarantine.write(left_out.violations, options.quarantine)
     status = merger.status()
     if options.json:
-        _print_json({**_status_fields(status), "left_out": left_out.counts}, options)
+        _print_json({**_status_fields(status, clock), "left_out": left_out.counts}, options)
     else:
-        summary = f"{options.out}: {count} elements", str(status), *left_out.lines()
+        summary = f"{options.out}: {count} elements", status.text(clock), *left_out.lines()
         print("\n".join(summary), file=sys.stderr)
     return 1 if status.stuck or any(one.disagreements for one in status.inputs.values()) else 0
 
@@ -205,12 +205,10 @@ def _clock(options: argparse.Namespace, paths: list[str]) -> Clock:
 
 def _lag(lag: int | timedelta, clock: Clock) -> int:
     """A lag in ticks of the clock of the files."""
-    from datetime import timedelta
-
-    from anabranch.model.span import span_text
+    from anabranch.model.span import TICK, span_text
     from anabranch.model.time import Clock
 
-    tick = {Clock.TICKS: None, Clock.DAYS: timedelta(days=1)}.get(clock, timedelta(microseconds=1))
+    tick = TICK[clock]
     if isinstance(lag, int):
         if lag and tick is not None:
             error = ValueError(f"--lag {lag} has no unit, and times are {clock.value}")
@@ -350,32 +348,32 @@ def _print_json(answer: dict[str, Any], options: argparse.Namespace) -> None:
     print(json.dumps(answer, ensure_ascii=False), file=sys.stderr if is_stream else sys.stdout)
 
 
-def _status_fields(status: Status) -> dict[str, Any]:
+def _status_fields(status: Status, clock: Clock) -> dict[str, Any]:
     """A status as JSON fields, with times as everywhere: null is infinite, what never was is left out."""
     from anabranch.cli.shown import time_field
 
     def with_times(fields: dict[str, Any], *names: str) -> dict[str, Any]:
-        times = {key: value for name in names for key, value in time_field(name, fields[name]).items()}
+        times = {key: value for name in names for key, value in time_field(name, fields[name], clock).items()}
         return {key: value for key, value in fields.items() if key not in names} | times
 
     fields = with_times(status.as_dict(), "frontier")
     fields["inputs"] = {
         name: with_times(one, "frontier", "guarantee") for name, one in fields["inputs"].items()
     }
-    return fields | {"disagreements": [_disagreement_fields(one) for one in status.disagreements]}
+    return fields | {"disagreements": [_disagreement_fields(one, clock) for one in status.disagreements]}
 
 
-def _disagreement_fields(one: Disagreement) -> dict[str, Any]:
+def _disagreement_fields(one: Disagreement, clock: Clock) -> dict[str, Any]:
     """Who has which event where the output has which; null where there is none."""
     from anabranch.cli.shown import event_fields, time_field
     from anabranch.model.elements import Event
 
     def event(end: int | None) -> dict[str, Any] | None:
-        return None if end is None else event_fields(Event(one.payload, one.start, end))
+        return None if end is None else event_fields(Event(one.payload, one.start, end), clock)
 
     return {
         "input": one.input,
         "shown": event(one.shown),
         "given": event(one.given),
-        **time_field("since", one.since),
+        **time_field("since", one.since, clock),
     }

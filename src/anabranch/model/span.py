@@ -8,6 +8,8 @@ import re
 from datetime import timedelta
 from fractions import Fraction
 
+from anabranch.model.time import Clock
+
 _UNITS = {
     "microsecond": timedelta(microseconds=1),
     "millisecond": timedelta(milliseconds=1),
@@ -112,3 +114,25 @@ def span_text(length: timedelta) -> str:
         if count:
             words.append(f"{count:,} {name}{'' if count == 1 else 's'}")
     return " ".join(words)
+
+
+TICK = {
+    Clock.TICKS: None,
+    Clock.MOMENTS: _MICROSECOND,
+    Clock.LOCAL: _MICROSECOND,
+    Clock.DAYS: timedelta(days=1),
+}
+"""How long a tick of each clock is; None: it is a number."""
+
+
+def length_text(ticks: int, clock: Clock) -> str:
+    """So many ticks of a clock as people read them.
+
+    >>> length_text(90_000_000, Clock.MOMENTS), length_text(90_000_000, Clock.TICKS)
+    ('1 minute 30 seconds', '90000000')
+    """
+    tick = TICK[clock]
+    try:
+        return str(ticks) if tick is None else span_text(ticks * tick)
+    except OverflowError:
+        return str(ticks)

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from anabranch.model.span import span_text
+from anabranch.model.span import length_text
 from anabranch.model.time import Clock, tick_text
 
 if TYPE_CHECKING:
     from anabranch.engines.spark.status import Replica, Status
-
-_TICKS = {
-    Clock.MOMENTS: timedelta(microseconds=1),
-    Clock.LOCAL: timedelta(microseconds=1),
-    Clock.DAYS: timedelta(days=1),
-}
 
 
 def text_of(status: Status) -> str:
@@ -69,14 +62,6 @@ def _row(one: Replica, clock: Clock) -> tuple[str, ...]:
         *(f"{getattr(one, name):,}" for name in _COUNTS),
         ", ".join(words),
     )
-
-
-def length_text(ticks: int, clock: Clock) -> str:
-    """So many ticks of a clock as people read them."""
-    try:
-        return span_text(ticks * _TICKS[clock]) if clock in _TICKS else f"{ticks:,}"
-    except OverflowError:
-        return f"{ticks:,}"
 
 
 def _table(rows: list[tuple[str, ...]]) -> list[str]:

@@ -5,7 +5,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from anabranch.model.elements import Payload
-from anabranch.model.time import BEGINNING, FOREVER, lifetime_text, tick_text
+from anabranch.model.span import length_text
+from anabranch.model.time import BEGINNING, FOREVER, Clock, lifetime_text, tick_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +24,18 @@ class Disagreement:
     since: int
 
     def __str__(self) -> str:
-        shown, given = self._event(self.shown), self._event(self.given)
-        return f"{self.input} has {shown} where the output has {given} (noticed at {tick_text(self.since)})"
+        return self.text()
 
-    def _event(self, end: int | None) -> str:
+    def text(self, clock: Clock = Clock.TICKS) -> str:
+        """The disagreement in words, with its times on a clock."""
+        shown, given = self._event(self.shown, clock), self._event(self.given, clock)
+        since = tick_text(self.since, clock)
+        return f"{self.input} has {shown} where the output has {given} (noticed at {since})"
+
+    def _event(self, end: int | None, clock: Clock) -> str:
         if end is None:
             return "none"
-        return f"{dict(self.payload)} {lifetime_text(self.start, end)}"
+        return f"{dict(self.payload)} {lifetime_text(self.start, end, clock)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +107,12 @@ class Status:
         return asdict(self) | {"chattiness": self.chattiness}
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, clock: Clock = Clock.TICKS) -> str:
+        """The status as a table, with its times on a clock."""
         head = (
-            f"{self.reason}\npolicy {self.policy}, stable until {tick_text(self.frontier)}\n"
+            f"{self.reason}\npolicy {self.policy}, stable until {tick_text(self.frontier, clock)}\n"
             f"out {self.inserts} inserts, {self.adjusts} adjusts, {self.stables} stables; "
             f"{self.live} live events, {self.remembered} remembered, {self.bytes} bytes"
         )
@@ -122,18 +132,18 @@ class Status:
                 "",
             )
         ]
-        rows += [(name, *_row(one)) for name, one in self.inputs.items()]
+        rows += [(name, *_row(one, clock)) for name, one in self.inputs.items()]
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         table = "\n".join(
             "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows
         )
         removed = removals({name: one.removed for name, one in self.inputs.items()})
         tail = [f"{words}; inputs that may lose rows are attached with complete=False" for words in removed]
-        tail += [str(one) for one in self.disagreements[:5]] + list(self.moves) + [self.stuck or ""]
+        tail += [one.text(clock) for one in self.disagreements[:5]] + list(self.moves) + [self.stuck or ""]
         return "\n".join([head, table, *(line for line in tail if line)])
 
 
-def _row(one: InputStatus) -> tuple[str, ...]:
+def _row(one: InputStatus, clock: Clock) -> tuple[str, ...]:
     words = [] if one.complete else ["lossy"]
     if not one.attached:
         words.append("left")
@@ -144,8 +154,8 @@ def _row(one: InputStatus) -> tuple[str, ...]:
     elif one.holds:
         words.append("holds what is final")
     return (
-        tick_text(one.frontier),
-        "" if one.lag is None else str(one.lag),
+        tick_text(one.frontier, clock),
+        "" if one.lag is None else length_text(one.lag, clock),
         str(one.elements),
         f"{one.share:.0%}",
         str(one.disagreements),
