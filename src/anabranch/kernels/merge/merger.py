@@ -398,9 +398,9 @@ class Merger:
             if broken is not None:
                 news, again = self._mended(broken)
                 parts.append(self._kept(news))
-                if self.trail is None and self.can_move():
-                    again = [(other, part) for other, part in again if other == number]
                 pending = [*again, *([(None, said)] if i is None else []), *pending]
+                if self.trail is None and self.can_move():
+                    pending = [(other, part) for other, part in pending if other in (number, None)]
         return concat(parts)
 
     def _said_to(self, kernel: Ordered | R3 | R4, i: int | None, said: Batch) -> Batch:
