@@ -28,6 +28,7 @@ from anabranch.kernels.merge.ledgers import (
     GIVEN,
     LEFT,
     OWN,
+    RECENT,
     TOWARDS,
     Ledgers,
     beyond,
@@ -60,7 +61,7 @@ from anabranch.kernels.merge.nodes import (
     tag_of,
 )
 from anabranch.kernels.merge.r4_stable import DONE, NO_ROOM, NOT_KEYED, ROWS, drain, keep_open, shorten
-from anabranch.kernels.merge.reaction import EVERY, LEADER, QUORUM, WAIT, Reaction
+from anabranch.kernels.merge.reaction import EVERY, LEADER, QUORUM, Reaction
 from anabranch.kernels.merge.reaction import FIRST as AT_ONCE
 from anabranch.kernels.merge.said import (
     Notes,
@@ -88,7 +89,7 @@ def _react(
     ledgers: Ledgers,
     node: int,
     i: int,
-    before: int,
+    more: Any,
     adjusts: bool,
     old_end: int,
     end: int,
@@ -98,7 +99,7 @@ def _react(
     follows: bool,
     said: Said,
 ) -> None:
-    """What the policy lets out at an insert or an adjust."""
+    """What the policy lets out at an insert or an adjust, by which input i shows so many more events."""
     start, place = nodes.cells[node, START], nodes.cells[node, PLACE]
     if follows and adjusts:
         entry = entry_with(nodes, ledgers, node, old_end)
@@ -109,21 +110,20 @@ def _react(
                 if end > start:
                     ledgers.cells[entry_for(nodes, ledgers, node, end), GIVEN] += 1
             return
-    if not end > start >= stable or reaction.code == WAIT:
+    gives = follows or reaction.code == QUORUM or (reaction.code == AT_ONCE and more > 0)
+    if not gives or not end > start >= stable:
         return
     given = total_given(nodes, ledgers, node)
-    after = total_shown(nodes, ledgers, node, i + 1)
-    if after <= given:
+    if total_shown(nodes, ledgers, node, i + 1) <= given:
         return
-    gives = follows or (reaction.code == AT_ONCE and after > before)
     if reaction.code == QUORUM:
         votes = 0
         for j in range(len(sides.attached)):
             votes += sides.attached[j] and total_shown(nodes, ledgers, node, j + 1) > given
-        gives = votes >= reaction.quorum
-    if gives:
-        say_insert(said, place, start, end)
-        ledgers.cells[entry_for(nodes, ledgers, node, end), GIVEN] += 1
+        if votes < reaction.quorum:
+            return
+    say_insert(said, place, start, end)
+    ledgers.cells[entry_for(nodes, ledgers, node, end), GIVEN] += 1
 
 
 @compiled
@@ -202,7 +202,7 @@ def merge(
                 row += 1
                 continue
             node = create(nodes, slot, tag, low, high, start[row], place + row)
-            nodes.cells[node, FIRST] = NOBODY
+            nodes.cells[node, FIRST] = nodes.cells[node, RECENT] = NOBODY
             nodes.cells[node, CREATOR] = i
             for column in range(OWN, nodes.cells.shape[1]):
                 nodes.cells[node, column] = 0
@@ -215,17 +215,16 @@ def merge(
             else:
                 push(nodes.due, start[row], node)
         own = nodes.cells[node, OWN]
-        before = total_shown(nodes, ledgers, node, i + 1) if own or reaction.code == AT_ONCE else 0
-        hear(nodes, ledgers, node, i + 1, old_end[row], end[row], adjusts, sides.complete[i])
+        more = hear(nodes, ledgers, node, i + 1, old_end[row], end[row], adjusts, sides.complete[i])
         if own:
             after = total_shown(nodes, ledgers, node, i + 1)
-            sides.removed[i] += beyond(after, own) - beyond(before, own)
+            sides.removed[i] += beyond(after, own) - beyond(after - more, own)
         _react(
             nodes,
             ledgers,
             node,
             i,
-            before,
+            more,
             adjusts,
             old_end[row],
             end[row],
@@ -343,7 +342,7 @@ class R4:
             "queue": self.nodes.queue[SKIPPED:].tolist(),
         }
         payload = self.payloads.at(cells[:, PLACE])
-        cells[:, [PLACE, FIRST]] = 0
+        cells[:, [PLACE, FIRST, RECENT]] = 0
         entries[:, CHANGE:TOWARDS] = 0
         return state, [columns_of(cells), columns_of(stamps[:, None]), columns_of(entries), payload]
 

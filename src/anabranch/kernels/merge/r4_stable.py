@@ -29,8 +29,6 @@ from anabranch.kernels.merge.ledgers import (
     shown,
     total_given,
     total_shown,
-    want_what_is_shown,
-    want_what_stands,
 )
 from anabranch.kernels.merge.nodes import (
     ABSENT,
@@ -57,6 +55,7 @@ from anabranch.kernels.merge.said import (
     say_stable,
 )
 from anabranch.kernels.merge.sides import Sides
+from anabranch.kernels.merge.wanted_ends import want_what_is_shown, want_what_stands
 from anabranch.model.compiled import inlined, inner
 from anabranch.model.slots import NOBODY
 from anabranch.model.time import FOREVER
