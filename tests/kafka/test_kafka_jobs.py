@@ -85,17 +85,9 @@ def test_a_job_that_is_not_one_is_refused_before_spark_starts(tmp_path, capfd, c
     assert words in capfd.readouterr().err
 
 
-def test_a_setting_may_come_from_the_environment(monkeypatch):
-    monkeypatch.setenv("SECRET", "hunter2")
-    config = {"sasl.password": "${SECRET}", "enable.ssl": True, "retries": 3}
-    assert settings(config, "[sink.kafka]") == {
-        "sasl.password": "hunter2",
-        "enable.ssl": "true",
-        "retries": "3",
-    }
-    monkeypatch.delenv("SECRET")
-    with pytest.raises(ValueError, match="SECRET, and it is not set"):
-        settings(config, "[sink.kafka]")
+def test_settings_of_a_connection_are_texts():
+    config = {"sasl.password": "hunter2", "enable.ssl": True, "retries": 3}
+    assert settings(config) == {"sasl.password": "hunter2", "enable.ssl": "true", "retries": "3"}
 
 
 def test_the_checkpoint_of_a_job_with_topics_is_beside_its_file(tmp_path):

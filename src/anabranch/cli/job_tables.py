@@ -9,6 +9,8 @@ from typing import Any, TypeVar, get_args
 
 import msgspec
 
+from anabranch.cli.environment import filled
+
 Names = str | list[str]
 
 
@@ -41,7 +43,7 @@ def table(kind: type[Kind], values: Any, name: str) -> Kind:
         raise ValueError(f"{name} has keys and values, it is {values!r}")
     _check_keys(kind, values, name)
     try:
-        return msgspec.convert(dict(values), kind)
+        return msgspec.convert(filled(dict(values), name), kind)
     except msgspec.ValidationError as reason:
         raise _misfit(str(reason), name) from None
 
@@ -52,15 +54,25 @@ def keys(kind: type[Table]) -> list[str]:
     return [one.name for one in fields]
 
 
-def _check_keys(kind: type[Table], values: Mapping[str, Any], name: str) -> None:
+def _check_keys(
+    kind: type[Table], values: Mapping[str, Any], name: str, around: Mapping[str, type[Table]] | None = None
+) -> None:
     """Raise where a table, or one inside it, has a key that it may not have."""
-    kinds = {one.name: get_args(one.type) for one in msgspec.structs.fields(kind)}
+    inside = {
+        one.name: [part for part in get_args(one.type) if isinstance(part, type) and issubclass(part, Table)]
+        for one in msgspec.structs.fields(kind)
+    }
+    near = dict(around or {})
+    near |= {_within(name, key): part for key, parts in inside.items() for part in parts}
     for key, value in values.items():
-        if key not in kinds:
-            raise unknown(f"{name} has no key {key!r}", key, keys(kind), "Its keys are")
-        for inner in kinds[key] if isinstance(value, Mapping) else ():
-            if isinstance(inner, type) and issubclass(inner, Table):
-                _check_keys(inner, value, _within(name, key))
+        if key not in inside:
+            error = unknown(f"{name} has no key {key!r}", key, keys(kind), "Its keys are")
+            for other, table in near.items():
+                if key in keys(table):
+                    error.add_note(f"{key!r} is a key of {other}: write it there.")
+            raise error
+        for part in inside[key] if isinstance(value, Mapping) else ():
+            _check_keys(part, value, _within(name, key), {name: kind})
 
 
 def _within(name: str, key: str) -> str:

@@ -1,13 +1,7 @@
-"""``[source.kafka]`` and ``[sink.kafka]``: topics as ends of a job.
-
-A setting of a connection may be the value of an environment variable, written ``"${NAME}"``, so that no
-password has to be in a file.
-"""
+"""``[source.kafka]`` and ``[sink.kafka]``: topics as ends of a job."""
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,10 +13,12 @@ from anabranch.cli.job_tables import Names, Table, one_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
 
     from anabranch.cli.job import Job
     from anabranch.connectors.kafka.cluster import Topic
     from anabranch.connectors.kafka.topics import Kafka
+    from anabranch.engines.spark.columns import Columns
 
 Config = dict[str, str | int | float | bool]
 VALUES = ("json", "arrow", "avro", "debezium")
@@ -61,6 +57,24 @@ class KafkaSourceTable(Table):
             error = ValueError("[source.kafka] values are avro where a schema is given, and only there")
             error.add_note('Write values = "avro" with avro_schema = "reading.avsc".')
             raise error
+        names = self._names()
+        if not names or "" in names:
+            error = ValueError(f"[source.kafka] topics names at least one topic, and it is {self.topics!r}")
+            error.add_note('Write topics = { east = "readings-east", west = "readings-west" }.')
+            raise error
+        if self.servers is None and any(isinstance(one, str) for one in self._given()):
+            error = ValueError(f"a cluster is known by its servers, and topic {names[0]!r} has none")
+            error.add_note('Write servers = "host:9092" in [source.kafka], or give each topic its own.')
+            raise error
+
+    def _given(self) -> list[str | TopicTable]:
+        topics = self.topics
+        if isinstance(topics, str):
+            return [topics]
+        return list(topics.values() if isinstance(topics, dict) else topics)
+
+    def _names(self) -> list[str]:
+        return [one if isinstance(one, str) else one.name for one in self._given()]
 
     def rows(self, job: Job, spark: SparkSession, schema: str, limit: int | None) -> Kafka:
         """What is merged."""
@@ -80,23 +94,31 @@ class KafkaSourceTable(Table):
             timestamp=self.timestamp,
             zone=self.zone,
             start=self.begin,
-            config=settings(self.config, "[source.kafka]"),
+            config=settings(self.config),
             **{name: value for name, value in given.items() if value is not None},
         )
 
+    def columns(self, job: Job, schema: StructType, zone: str) -> Columns:
+        """The columns of its rows, without Spark; files that it names are there."""
+        from anabranch.connectors.kafka.topics import topic_columns
+
+        for path in (self.avro_schema, *self.avro_schemas.values()):
+            if path is not None:
+                job.place(path).open().close()
+        topics: Any = self.topics
+        return topic_columns(schema, topics, self.values, self.key, self.timestamp, zone)
+
     def asked(self) -> list[Topic]:
         """The topics, each with the cluster where it is."""
-        topics = self.topics
-        names = [topics] if isinstance(topics, str) else topics
-        found = list(names.values()) if isinstance(names, dict) else names
         return [
-            self._topic(TopicTable(one, "")) if isinstance(one, str) else self._topic(one) for one in found
+            self._topic(TopicTable(name=one, servers="") if isinstance(one, str) else one)
+            for one in self._given()
         ]
 
     def _topic(self, one: TopicTable) -> Topic:
         from anabranch.connectors.kafka.cluster import Topic
 
-        config = settings({**self.config, **one.config}, "[source.kafka]")
+        config = settings({**self.config, **one.config})
         return Topic(one.name, one.servers or self.servers, config)
 
     def _format(self, job: Job) -> Any:
@@ -140,7 +162,7 @@ class KafkaSinkTable(Table):
             format=self.values,
             exactly_once=self.exactly_once,
             quarantine=quarantine,
-            config=settings(self.config, "[sink.kafka]"),
+            config=settings(self.config),
             **given,
         )
 
@@ -148,22 +170,12 @@ class KafkaSinkTable(Table):
         """The topic, with the cluster where it is."""
         from anabranch.connectors.kafka.cluster import Topic
 
-        return Topic(self.topic, self.servers, settings(self.config, "[sink.kafka]"))
+        return Topic(self.topic, self.servers, settings(self.config))
 
     def __str__(self) -> str:
         return f"topic {self.topic} at {self.servers}"
 
 
-def settings(config: Mapping[str, Any], where: str) -> dict[str, str]:
-    """Settings of a connection as text, with what the environment has for the names in them."""
-
-    def value(found: re.Match[str]) -> str:
-        name = found.group(1)
-        if name not in os.environ:
-            error = ValueError(f"{where} config needs the environment variable {name}, and it is not set")
-            error.add_note(f"Type: export {name}=…    Then repeat the command.")
-            raise error
-        return os.environ[name]
-
-    words = {key: str(v).lower() if isinstance(v, bool) else str(v) for key, v in config.items()}
-    return {key: re.sub(r"\$\{(\w+)\}", value, text) for key, text in words.items()}
+def settings(config: Mapping[str, Any]) -> dict[str, str]:
+    """Settings of a connection as text."""
+    return {key: str(v).lower() if isinstance(v, bool) else str(v) for key, v in config.items()}

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from importlib.metadata import version
+from typing import NoReturn
 
 from anabranch.cli import check, convert, demo, diff, doctor, generate, init, merge, run, show
 
@@ -56,8 +57,15 @@ def _message(error: BaseException) -> str:
     return "\n".join([f"anabranch: {what}", *(f"  {note}" for note in getattr(error, "__notes__", []))])
 
 
+class _Parser(argparse.ArgumentParser):
+    """One that answers misuse with what is wrong and where to read on, not with all that there is."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(MISUSE, f"anabranch: {message}\n  {self.prog} --help says what may be written.\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="anabranch",
         description="Many unreliable physical streams, one correct logical stream.",
         epilog="examples:\n"
