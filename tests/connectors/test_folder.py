@@ -1,6 +1,7 @@
 """A folder of files as a source: which files make a micro-batch, how they are cut, and what is in them."""
 
 import json
+import os
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -129,6 +130,7 @@ def test_a_file_that_is_cut_short_is_named(tmp_path, name, rest):
     whole = (tmp_path / "east" / "1.parquet").read_bytes()
     (tmp_path / "east" / "1.parquet").unlink()
     (tmp_path / "east" / name).write_bytes(whole[:rest])
+    os.utime(tmp_path / "east" / name, (1, 1))
     source = reader(tmp_path, tasks=2)
     with pytest.raises(WorkerError, match=f"east/{name} cannot be read"):
         said(source, *everything(source))

@@ -8,14 +8,17 @@ A folder without sub-folders is one sequence of files, whose rows say whose they
 read is an error (see `folder_listing`). The k-th new files of all replicas are read by one task, so that
 copies of an event meet early.
 
-Offsets are, for each replica, the last name read and how many files that makes.
+Offsets are, for each replica, the last name read, how many files that makes, and how much of the last one, if
+it is of lines: some may be appended to it (see `growing`).
 """
 
 import base64
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import zip_longest
+from dataclasses import dataclass, replace
+from itertools import takewhile, zip_longest
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -30,17 +33,16 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from anabranch.connectors.folder_listing import Listing, listing
-from anabranch.connectors.given_schema import struct_of
-from anabranch.connectors.kafka.debezium import Debezium, with_change
-from anabranch.connectors.local_path import local_path
+from anabranch.connectors.folder_columns import folder_columns
+from anabranch.connectors.folder_listing import listing
+from anabranch.connectors.growing import continues, is_unfinished, lines_before, position
+from anabranch.connectors.kafka.debezium import Debezium
 from anabranch.connectors.origin import FOLDER, NUMBERED
 from anabranch.connectors.row_files import (
     REPLICA,
     FileStretch,
     by_folder,
-    file_schema,
-    format_of,
+    has_grown,
     last_changed,
     reads,
     rows_of_file,
@@ -148,11 +150,6 @@ def folder(
     that cannot be read or placed stops the query, with its name. At most so many files, bytes and rows are
     read per micro-batch (default 512 MiB), at least one file.
     """
-    place = local_path(path)
-    if not place.is_dir():
-        error = FileNotFoundError(f"{place} is not a folder that is there")
-        error.add_note("Give the folder that holds the files, or a sub-folder for each replica.")
-        raise error
     limits = {
         "files_per_trigger": files_per_trigger,
         "bytes_per_trigger": bytes_per_trigger,
@@ -165,45 +162,14 @@ def folder(
     if zone is not None:
         zone_named(zone)
         options["zone"] = zone
-    now = listing(place)
     form = _form(format)
-    struct = _struct(place, now, schema)
     if form is not None:
-        struct = with_change(struct, form)
         options["envelopes"] = msgspec.json.encode(form).decode()
-    named = REPLICA in struct.names
-    if by_replica is None and not now.empty:
-        by_replica = now.by_replica
-    if by_replica is not None:
-        now.in_form(place, by_replica=by_replica)
-        options["by_replica"] = "true" if by_replica else "false"
-    elif not named:
-        unknown = ValueError(
-            f"{place} is empty, and whether it will have a folder for each replica decides about its columns"
-        )
-        unknown.add_note("Make the folder of a replica in it, or give by_replica=True;")
-        unknown.add_note("by_replica=False, if the files will be in the folder itself.")
-        raise unknown
+    found = folder_columns(path, schema, by_replica, form)
+    if found.by_replica is not None:
+        options["by_replica"] = "true" if found.by_replica else "false"
     spark.dataSource.register(FolderSource)
-    added = bool(by_replica) and not named
-    return Folder(spark, str(place), _with_replica(struct) if added else struct, options, added)
-
-
-def _struct(place: Path, now: Listing, schema: "StructType | str | None") -> "StructType":
-    from pyspark.sql.pandas.types import from_arrow_schema
-    from pyspark.sql.types import StructType
-
-    if isinstance(schema, StructType):
-        return schema
-    if isinstance(schema, str):
-        return struct_of(schema)
-    for files in now.files.values():
-        for name, file in files.items():
-            if format_of(name) != "jsonl":
-                return from_arrow_schema(file_schema(str(file)))
-    error = ValueError(f"no Parquet or Arrow file is in {place} to take the columns from")
-    error.add_note("Pass schema='room string, at timestamp, …'; JSON lines do not say their types.")
-    raise error
+    return Folder(spark, str(found.place), found.schema, options, found.adds_replica)
 
 
 def _form(form: str | Debezium | None) -> Debezium | None:
@@ -219,12 +185,6 @@ def _form(form: str | Debezium | None) -> Debezium | None:
 def _envelopes(options: Mapping[str, str]) -> Debezium | None:
     text = options.get("envelopes")
     return None if text is None else msgspec.json.decode(text, type=Debezium)
-
-
-def _with_replica(schema: "StructType") -> "StructType":
-    from pyspark.sql.types import StringType, StructType
-
-    return StructType(schema.fields).add(REPLICA, StringType())
 
 
 def listed(place: Path) -> dict[str, dict[str, Path]]:
@@ -284,7 +244,13 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Remember what is there now."""
         with told_to_driver():
+            while self._is_unfinished():
+                time.sleep(_PAUSE)
             self.target = self._reached({}, None, everything=True)
+
+    def _is_unfinished(self) -> bool:
+        there = self._there({})
+        return any(is_unfinished(file) for files in there.values() for file in files.values())
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """The end of what is read next: a file of each replica, and as many more as the limits allow.
@@ -324,6 +290,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         there = self._there(start)
         new = {name: self._after(start.get(name), name, there[name]) for name in there}
         taken = [0, 0, 0]
+        chosen: dict[str, list[Path]] = {}
         for places in zip_longest(*([(name, file) for file in files_] for name, files_ in new.items())):
             turn = [one for one in places if one is not None]
             counts = [rows_of_file(str(file)) for _, file in turn] if rows is not None else ()
@@ -331,23 +298,49 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             before, taken = taken, [now + cost for now, cost in zip(taken, costs, strict=True)]
             limits = zip(taken, (files, size, rows), strict=True)
             if before[0] and not everything and any(most is not None and now > most for now, most in limits):
-                return reached
+                break
             for name, file in turn:
-                place = reached.setdefault(name, {"last": "", "files": 0})
-                place["last"], place["files"] = file.name, place["files"] + 1
-                place["newest"] = max(place.get("newest", 0), last_changed(file))
+                chosen.setdefault(name, []).append(file)
+        for name, some in chosen.items():
+            reached[name] = self._place(start.get(name), name, some, list(there[name])[-1])
         return reached
 
+    def _place(
+        self, before: Mapping[str, Any] | None, replica: str, files: list[Path], last: str
+    ) -> dict[str, Any]:
+        """Where a replica is when these files of it have been read."""
+        old, file = before or _NOTHING, files[-1]
+        goes_on = files[0].name == old["last"]
+        place = {"last": file.name, "files": old["files"] + len(files) - goes_on}
+        # What is appended meanwhile makes the file newer than its time here, or longer than its size here.
+        newest = [old.get("newest", 0), *map(last_changed, files[:-1])]
+        if goes_on and len(files) > 1:
+            place["continued"] = files[0].stat().st_size
+        target = (self.target or {}).get(replica, _NOTHING)
+        most = target.get("size") if target["last"] == file.name else None
+        place |= position(file, is_last=file.name == last, most=most)
+        return place | {"newest": max([*newest, last_changed(file)])}
+
     def _after(self, place: Mapping[str, Any] | None, replica: str, files: Mapping[str, Path]) -> list[Path]:
-        """The files of a replica that have not been read."""
-        until = None
-        if self.target is not None:
-            until = self.target.get(replica, {"last": ""})["last"]
-        names = [name for name in files if until is None or name <= until]
+        """The files of a replica that have not been read, or not up to their end."""
+        target = None if self.target is None else self.target.get(replica, _NOTHING)
+        names = [name for name in files if target is None or name <= target["last"]]
+        fresh = list(
+            takewhile(
+                lambda file: not is_unfinished(file),
+                (files[name] for name in names if place is None or name > place["last"]),
+            )
+        )
         if place is None:
-            return [files[name] for name in names]
+            return fresh
         behind = [name for name in names if name <= place["last"]]
         late = [name for name in behind if last_changed(files[name]) > place.get("newest", _NEVER)]
+        read = files.get(place["last"])
+        if target is not None and target["last"] == place["last"] and target.get("size") == place.get("size"):
+            read = None
+        goes_on = continues(place, read, is_last=place["last"] == list(files)[-1]) if files else False
+        if place["last"] in late and "size" in place and files[place["last"]].stat().st_size > place["size"]:
+            late.remove(place["last"])
         if late or len(behind) > place["files"]:
             which = late or behind[-5:]
             error = ValueError(
@@ -355,8 +348,10 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"files up to {place['last']!r} were read, and {', '.join(which)} came or changed since"
             )
             error.add_note(f"Give a late file a name after {place['last']!r}, and the query goes on.")
+            if late:
+                error.add_note(_time_again(files[late[0]], place["newest"]))
             raise error
-        return [files[name] for name in names if name > place["last"]]
+        return [*([read] if goes_on and read is not None else []), *fresh]
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Tasks: the k-th files of all replicas together, large ones cut where there are few."""
@@ -369,7 +364,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         count = max((end[name]["files"] - start.get(name, {"files": 0})["files"] for name in end), default=0)
         pieces = -(-self.tasks // max(count, 1))
         for replica, place in end.items():
-            before = start.get(replica, {"last": "", "files": 0})
+            before = start.get(replica, _NOTHING)
             names = [n for n in there.get(replica, {}) if before["last"] < n <= place["last"]]
             if len(names) != place["files"] - before["files"]:
                 error = FileNotFoundError(
@@ -379,19 +374,49 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 error.add_note("Files are kept until the micro-batch that reads them is complete.")
                 raise error
             whole = [
-                FileStretch(
-                    replica,
-                    str(file),
-                    before["files"] + n,
-                    in_folder=file.parent != self.path,
-                    changed=_unchanged(file, place.get("newest", _NEVER)),
-                    envelopes=self.envelopes,
-                )
-                for n, file in enumerate(there[replica][name] for name in names)
+                self._stretch(replica, there[replica][name], before["files"] + n, place)
+                for n, name in enumerate(names)
             ]
-            new.append([stretch for file in whole for stretch in stretches(file, pieces)])
+            goes_on = self._continued(replica, there.get(replica, {}), before, place)
+            new.append([*goes_on, *(stretch for file in whole for stretch in stretches(file, pieces))])
         groups = [[one for one in turn if one is not None] for turn in zip_longest(*new)]
         return [FilesPartition(groups[n :: self.tasks]) for n in range(max(1, min(self.tasks, len(groups))))]
+
+    def _stretch(self, replica: str, file: Path, number: int, place: Mapping[str, Any]) -> FileStretch:
+        """A file as it was when it was chosen."""
+        end = place.get("size") if file.name == place["last"] else None
+        changed = _unchanged(file, place.get("newest", _NEVER), end, place.get("ends", 0))
+        return FileStretch(
+            replica,
+            str(file),
+            number,
+            in_folder=file.parent != self.path,
+            changed=changed,
+            end=end,
+            mark=place.get("ends", 0),
+            envelopes=self.envelopes,
+        )
+
+    def _continued(
+        self,
+        replica: str,
+        files: Mapping[str, Path],
+        before: Mapping[str, Any],
+        place: Mapping[str, Any],
+    ) -> list[FileStretch]:
+        """What was appended to the file that the micro-batch before had read."""
+        same = place["last"] == before["last"]
+        end = place.get("size") if same else place.get("continued")
+        if end is None or end <= before["size"]:
+            return []
+        file = files.get(before["last"])
+        if file is None:
+            error = FileNotFoundError(f"{before['last']} of {replica} was appended to, and is gone")
+            error.add_note("Files are kept until the micro-batch that reads them is complete.")
+            raise error
+        whole = self._stretch(replica, file, before["files"] - 1, place)
+        first = lines_before(file, before["size"])
+        return [replace(whole, begin=before["size"], end=end, first=first)]
 
     def read(self, partition: FilesPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """What a task reads, as rows of parcels."""
@@ -404,18 +429,26 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 _NEVER = 1 << 62
+_NOTHING: Mapping[str, Any] = {"last": "", "files": 0}
+_PAUSE = 0.1
+"""Seconds between looks at a file that is not yet whole."""
 
 
-def _unchanged(file: Path, newest: int) -> int:
-    """When a file changed last; raises where that is later than it was chosen to be read."""
+def _unchanged(file: Path, newest: int, end: int | None, mark: int) -> int:
+    """When a file changed last; raises where that is later than it was chosen, unless it has grown."""
     changed = last_changed(file)
-    if changed > newest:
+    if changed > newest and (end is None or not has_grown(file, end, mark)):
         error = OSError(f"{file} was written to after it was chosen to be read")
-        error.add_note(
-            "Put it back as it was, with its time (cp -p). Files appear whole, and stay as they are."
-        )
+        error.add_note(_time_again(file, newest))
+        error.add_note("What is new goes into a file with a later name; lines may be appended to the last.")
         raise error
     return changed
+
+
+def _time_again(file: Path, newest: int) -> str:
+    """How a file gets a time back at which it was not late."""
+    time = f"{newest // 1_000_000}.{newest % 1_000_000:06}"
+    return f"If its rows are as they were, give it its time again: touch -d @{time} {quote(str(file))}"
 
 
 def _limit(options: Mapping[str, str], name: str) -> int | None:

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +36,8 @@ REPLICA = "replica"
 FILE_ROWS = 1 << 40
 """More rows than a file has: the sequence of a row is its file's number and its own."""
 LINES = 16_384
+_BEFORE = 256
+"""Bytes before a place that it is known again by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,12 @@ class FileStretch:
     """When the file had changed last as it was chosen, in microseconds."""
     envelopes: Debezium | None = None
     """Lines are envelopes of this form; None: rows."""
+    begin: int = 0
+    """The first byte that is read, of lines."""
+    end: int | None = None
+    """The byte before which reading ends, where lines may have been appended since."""
+    mark: int = 0
+    """What `end_mark` knows that place by."""
 
 
 @contextmanager
@@ -73,8 +82,22 @@ def last_changed(path: str | Path) -> int:
 
 def _check_unchanged(stretch: FileStretch) -> None:
     """Raise where a file is not the one that was chosen: what was read of it may be of both."""
-    if stretch.changed is not None and last_changed(stretch.path) != stretch.changed:
+    if stretch.changed is None or last_changed(stretch.path) == stretch.changed:
+        return
+    if stretch.end is None or not has_grown(stretch.path, stretch.end, stretch.mark):
         raise OSError("it was written to after it was chosen to be read")
+
+
+def end_mark(file: str | Path, end: int) -> int:
+    """A checksum of the last bytes before a place, by which it is known again."""
+    with Path(file).open("rb") as data:
+        data.seek(max(end - _BEFORE, 0))
+        return crc32(data.read(min(_BEFORE, end)))
+
+
+def has_grown(file: str | Path, end: int, mark: int) -> bool:
+    """Something was appended to what ended there, and nothing else is known to have changed."""
+    return Path(file).stat().st_size > end and end_mark(file, end) == mark
 
 
 def format_of(name: str) -> str:
@@ -231,7 +254,8 @@ def _json_batches(stretch: FileStretch, columns: pa.Schema) -> Iterator[Part]:
     own = pa.schema([field for field in columns if field.metadata != _BY_FOLDER])
     line = stretch.first
     with Path(stretch.path).open("rb") as file:
-        while lines := file.readlines(LINES * 128):
+        file.seek(stretch.begin)
+        while lines := _lines(file, stretch.end):
             if line == 0:
                 lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
             numbers = [line + n for n, text in enumerate(lines, 1) if text.strip()]
@@ -259,6 +283,18 @@ def _found(texts: list[bytes], columns: pa.Schema, envelopes: Debezium | None) -
         return json_rows(texts, columns)
     values = envelopes.read(texts, columns)
     return JsonRows(values.rows, values.origin.tolist(), values.refused)
+
+
+def _lines(file: IO[bytes], end: int | None) -> list[bytes]:
+    """Some of the lines of a file, none of which goes beyond its end."""
+    at = file.tell()
+    if end is None:
+        return file.readlines(LINES * 128)
+    if at >= end:
+        return []
+    lines = file.readlines(min(LINES * 128, end - at))
+    beyond = file.tell() - end
+    return [*lines[:-1], lines[-1][:-beyond]] if beyond > 0 else lines
 
 
 _BY_FOLDER = {b"anabranch": b"folder"}
