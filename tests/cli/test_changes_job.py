@@ -25,7 +25,10 @@ from anabranch.model.batch import Batch
 
 FOLDER = '[source]\npath = "feeds"\nschema = "op string, at long, id long, price double"\n'
 DELTA = '[source.delta]\ntables = { home = "lake/home", mirror = "lake/mirror" }\n'
-TOPICS = '[source]\nschema = "id long"\n[source.kafka]\ntopics = ["a", "b"]\nvalues = "debezium"\n'
+TOPICS = (
+    '[source]\nschema = "id long"\n'
+    '[source.kafka]\nservers = "localhost:9"\ntopics = ["a", "b"]\nvalues = "debezium"\n'
+)
 CHANGES = '[changes]\nkey = "id"\nreplica = "replica"\n'
 AT, TIME = 'time = "at"\n', 'time = "time"\ndisorder = "1 second"\npolicy = "every-change"\n'
 SINK = '[sink]\npath = "out"\n'

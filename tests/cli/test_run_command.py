@@ -341,7 +341,7 @@ def is_spark(process: int) -> bool:
 
 def test_a_job_that_is_interrupted_while_spark_starts_leaves_none_behind(tmp_path):
     (tmp_path / "feeds" / "east").mkdir(parents=True)
-    schema = "schema = 'start long, room string'\n"
+    schema = "schema = 'at long, until long, kind string, room string'\n"
     job = job_file(tmp_path, SOURCE + schema, MERGE, SINK, SPARK, QUICK)
     with start("run", job, cwd=tmp_path) as process:
         while not (spark := set(filter(is_spark, descendants(process.pid)))):

@@ -8,8 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 from connectors.folder_reader import everything, reader
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, ReadMaxRows
+from pyspark.sql.types import StructType
 
-from anabranch.connectors.folder import listed
+from anabranch.connectors.folder import Folder, listed
+from anabranch.connectors.folder_columns import folder_columns
 from anabranch.connectors.local_path import local_path
 from anabranch.engines.spark import parcel, refusal
 from anabranch.engines.spark.failure import WorkerError, failure
@@ -211,3 +213,13 @@ def test_a_file_without_a_column_stops_the_query_and_is_named(tmp_path):
     error = failure(caught.value)
     assert isinstance(error, SchemaError)
     assert "1.parquet has no column 'at'" in str(error)
+
+
+def test_an_empty_folder_knows_no_replica_by_name(tmp_path):
+    (tmp_path / "feeds").mkdir()
+    found = folder_columns(tmp_path / "feeds", StructType().add("at", "long"), by_replica=True)
+    assert (
+        found.replicas == Folder(None, str(found.place), found.schema, {}, adds_replica=True).replicas == ()
+    )
+    (tmp_path / "feeds" / "east").mkdir()
+    assert Folder(None, str(found.place), found.schema, {}, adds_replica=True).replicas == ("east",)

@@ -6,7 +6,7 @@ import pytest
 from connectors.folder_reader import everything, reader
 
 from anabranch import spark as ab
-from anabranch.connectors.origin import FilePlaces, check_apart
+from anabranch.connectors.origin import FilePlaces, check_apart, files_of
 
 
 @pytest.mark.parametrize(
@@ -105,3 +105,15 @@ def test_a_place_that_cannot_be_told_stays_as_it_is(begun, harm):
 def test_a_place_that_is_told_stays_as_it_is(begun):
     refused = {"place": "x.jsonl:3", "replica": "east", "reason": "no row", "rule": "malformed", "raw": ""}
     assert FilePlaces(begun / "in", begun, 2).placed(refused) == refused
+
+
+def test_how_many_files_a_micro_batch_begins_to_read_is_in_the_offsets(tmp_path):
+    (tmp_path / "offsets").mkdir()
+    places = [
+        {"a": {"last": "2", "files": 2}},
+        {"a": {"last": "4", "files": 4}, "b": {"last": "1", "files": 1}},
+    ]
+    for number, place in enumerate(places):
+        (tmp_path / "offsets" / str(number)).write_text(f"v1\n{{}}\n{json.dumps(place)}")
+    (tmp_path / "offsets" / "2").write_text('v1\n{}\n{"topic": {"0": 7}}')
+    assert [files_of(tmp_path, number) for number in range(4)] == [2, 3, 0, 0]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from anabranch.cli.job import Job
     from anabranch.connectors.change_feed.feeds import DeltaChanges
+    from anabranch.engines.spark.columns import Columns
 
 STARTS = ("earliest", "latest", "snapshot")
 
@@ -55,6 +56,13 @@ class DeltaSourceTable(Table):
             start=self.start,
             **{name: value for name, value in given.items() if value is not None},
         )
+
+    def columns(self, job: Job, zone: str) -> Columns:
+        """The columns of its rows, without Spark."""
+        from anabranch.connectors.change_feed.feeds import change_columns
+
+        time = self.time if isinstance(self.time, str) else None
+        return change_columns(self._placed(job), self.op, time, self.version, zone)
 
     def places(self, job: Job) -> list[Path]:
         """The folders of the tables."""

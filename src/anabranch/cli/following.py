@@ -79,14 +79,21 @@ class Totals:
 
 
 def follow(
-    query: StreamingQuery, checkpoint: Path, after: int, stop: Stop, told: Callable[[Status, Any], object]
+    query: StreamingQuery,
+    checkpoint: Path,
+    after: int,
+    stop: Stop,
+    told: Callable[[Status, Any], object],
+    begins: Callable[[int], object] = lambda _: None,
 ) -> Totals:
     """Tell of each micro-batch until the query ends or is stopped; what stopped it is raised as ours.
 
-    ``after`` is the micro-batch that was complete when the query was started.
+    ``after`` is the micro-batch that was complete when the query was started; that the next has begun, for
+    which Python workers start, is told by ``begins``.
     """
     totals = Totals()
     looked = None
+    waits = True
 
     def tell() -> None:
         nonlocal after, looked
@@ -103,6 +110,9 @@ def follow(
 
     while not stop.asked:
         ended = wait(query, POLL)
+        if waits and begun(checkpoint) > after:
+            waits = False
+            begins(begun(checkpoint))
         tell()
         if ended:
             return totals

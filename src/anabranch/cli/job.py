@@ -71,6 +71,16 @@ class Job:
             return self.place(self.sink.quarantine)
         return self.folder / "_quarantine" if self.folder else self.checkpoint / "quarantine"
 
+    def written(self) -> dict[str, Path]:
+        """The folders that a job writes to."""
+        table = None if self.sink.table is None else self.place(self.sink.table.path)
+        sink = self.folder or table
+        return {
+            **({} if sink is None else {"sink": sink}),
+            "checkpoint": self.checkpoint,
+            "quarantine": self.quarantine,
+        }
+
     def write(self, merged: DataFrame, *, once: bool) -> StreamingQuery:
         """Start the query."""
         from anabranch import spark as ab
@@ -270,15 +280,14 @@ def _checked(job: Job) -> Job:
     job.merge.arguments()
     job.sink.check()
     check_table(job.merge, job.sink)
-    written = job.folder or (None if job.sink.table is None else job.place(job.sink.table.path))
-    others = job.checkpoint, job.quarantine
+    written = job.written()
     if job.spark.log is not None and job.spark.log != "-":
         job.place(job.spark.log)
     if not isinstance(job.source, SourceTable):
         return job
     check_together(job.source, job.merge)
     for place in _read(job, job.source):
-        check_apart(place, written, *others)
+        check_apart(place, written.get("sink"), job.checkpoint, job.quarantine)
     return job
 
 

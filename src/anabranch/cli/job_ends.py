@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec import field
 
 from anabranch.cli.delta_tables import DeltaSourceTable
 from anabranch.cli.job_tables import Names, SparkTable, Table, one_of
 from anabranch.cli.kafka_tables import KafkaSinkTable, KafkaSourceTable
 from anabranch.cli.merge_tables import ChangesTable, MergeTable
+from anabranch.engines.spark.layout import names_of
 from anabranch.engines.spark.merge import declared_properties
 from anabranch.engines.spark.one_row import (
     SCD,
@@ -17,6 +20,9 @@ from anabranch.engines.spark.one_row import (
     several_open_rows,
 )
 from anabranch.kernels.merge.merger import Merger
+
+if TYPE_CHECKING:
+    from anabranch.connectors.tables.table_sink import TableShape
 
 FORMATS = ("parquet", "jsonl")
 
@@ -154,6 +160,13 @@ class TableSinkTable(Table):
     compact_every: int | None = 100
     keep: str | None = None
 
+    def shape(self) -> TableShape:
+        """What the table is."""
+        from anabranch.connectors.tables.table_sink import TableShape
+
+        key = names_of(self.key) or ()
+        return TableShape(self.kind, self.format, key, open_only=self.open_only, final=self.final)
+
     def check(self) -> None:
         """Raise where a word is not known."""
         try:
@@ -176,6 +189,14 @@ class SinkTable(Table):
     format: str = "parquet"
     trigger: str | None = None
     available_now: bool = False
+
+    def fixed(self) -> dict[str, str]:
+        """What a checkpoint fixes of it."""
+        from anabranch.connectors.begun_with import folder_sink, topic_sink
+
+        if self.kafka is not None:
+            return topic_sink(self.kafka.topic, self.kafka.values, self.kafka.key)
+        return folder_sink(self.format) if self.table is None else self.table.shape().settings()
 
     def check(self) -> None:
         """Raise where keys do not go together, or a word is not known."""

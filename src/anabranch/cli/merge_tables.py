@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from msgspec import field
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from anabranch.engines.spark.door import Door
+    from anabranch.engines.spark.fragment import Fragment
+    from anabranch.engines.spark.layout import Layout
 
 
 _LOSSY = dict.fromkeys(("yes", "true", "all", "on"), "true") | dict.fromkeys(
@@ -88,6 +91,12 @@ class MergeTable(ReplicasTable, kw_only=True):
 
         return ab.merge(rows, **self.arguments())
 
+    def parts(self) -> tuple[Layout, Fragment]:
+        """What it says of rows, and of their merge; what is wrong in itself is refused."""
+        from anabranch.engines.spark.merge import merge, merge_parts
+
+        return merge_parts(**_completed(merge, self.arguments()))
+
 
 class ChangesTable(ReplicasTable, kw_only=True):
     """``[changes]``: rows are changes of a table; the keyword arguments of `ab.merge_changes`."""
@@ -108,6 +117,19 @@ class ChangesTable(ReplicasTable, kw_only=True):
         from anabranch import spark as ab
 
         return ab.merge_changes(rows, **self.arguments())
+
+    def parts(self) -> tuple[Layout, Fragment]:
+        """What it says of rows, and of their merge; what is wrong in itself is refused."""
+        from anabranch.engines.spark.merge_changes import changes_parts, merge_changes
+
+        return changes_parts(**_completed(merge_changes, self.arguments()))
+
+
+def _completed(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a function, with those that are not given as it has them, but for rows and parcels."""
+    bound = signature(function).bind(None, **given)
+    bound.apply_defaults()
+    return {name: value for name, value in bound.arguments.items() if not name.startswith("rows")}
 
 
 class PolicyTable(Table):

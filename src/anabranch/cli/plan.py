@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch.cli.merge_tables import ChangesTable, MergeTable
 from anabranch.engines.spark.checkpoint import begun, completed
+from anabranch.engines.spark.columns import columns_of
 from anabranch.engines.spark.layout import ALONE, names_of
 from anabranch.engines.spark.merge import has_channels, replicas_of
 from anabranch.kernels.merge.merger import Merger
@@ -103,7 +104,7 @@ def _merger(table: MergeTable | ChangesTable, rows: DataFrame | Door) -> Merger:
     given = table.arguments()
     facts = given.get("properties")
     promised = None if facts is None else Properties.of(*([facts] if isinstance(facts, str) else facts))
-    if promised is not None and has_channels(rows, table.channel, table.replica):
+    if promised is not None and has_channels(columns_of(rows), table.channel, table.replica):
         promised = promised.of_channels()
     merger = Merger(
         given.get("case"),
@@ -113,7 +114,7 @@ def _merger(table: MergeTable | ChangesTable, rows: DataFrame | Door) -> Merger:
     )
     lossy = given.get("lossy", False)
     some = () if isinstance(lossy, bool) else names_of(lossy) or ()
-    known = names_of(given["replicas"]) or replicas_of(rows, table.replica)
+    known = names_of(given["replicas"]) or replicas_of(columns_of(rows), table.replica)
     named = list(dict.fromkeys([*known, *some]))
     for name in [*named, f"every {'other ' if named else ''}replica"]:
         complete = not lossy if isinstance(lossy, bool) else name not in some
@@ -125,7 +126,7 @@ def _replicas(table: MergeTable | ChangesTable, rows: DataFrame | Door) -> list[
     vouching = table.vouching()
     if vouching is None:
         return []
-    awaited = names_of(table.replicas) or replicas_of(rows, table.replica)
+    awaited = names_of(table.replicas) or replicas_of(columns_of(rows), table.replica)
     told = [vouching, f"awaited from the beginning: {', '.join(awaited)}" if awaited else ""]
     told.append(f"idle while they are silent: {', '.join(names_of(table.idle) or ())}" if table.idle else "")
     return [words for words in told if words]

@@ -63,7 +63,8 @@ A Delta table is kept by [sink.table]:
 Any streaming source of Spark's will do: format = "delta" with its [source.options], and select = [SQL, …]
 where its columns are not yet those of the rows. FILE.py has a function rows(spark), which gives a streaming
 frame, topics, changes of Delta tables or the path of a folder, and the dicts MERGE or CHANGES, SINK and SPARK
-with the same keys. Paths are relative to the file.
+with the same keys. Paths are relative to the file. ${NAME} in a text is from the environment; $${NAME} is
+that text itself.
 
 What is waited for, and a line for each micro-batch, go to standard error: how many rows came in and went out
 (stables are not counted), how far the stream is stable, how far each replica is behind, the size of the
@@ -122,9 +123,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Check the file, and run what it says."""
+    from anabranch.cli.beforehand import check_job
     from anabranch.cli.job import read_job
 
     job = read_job(options.file)
+    check_job(job)
     if options.check:
         with tempfile.TemporaryDirectory() as folder, _session(job, Path(folder, "spark.log")) as spark:
             return _check(job, spark, options)
@@ -167,12 +170,11 @@ def _merged(job: Job, spark: SparkSession) -> tuple[Any, DataFrame]:
 
 
 def _check(job: Job, spark: SparkSession, options: argparse.Namespace) -> int:
+    from anabranch.cli.beforehand import check_started
     from anabranch.cli.plan import plan
-    from anabranch.connectors.starting import every
 
     rows, merged = _merged(job, spark)
-    if job.sink.trigger is not None:
-        every(merged.writeStream, job.sink.trigger)
+    check_started(job, merged)
     found = plan(job, rows, merged)
     print(json.dumps(found.fields(), ensure_ascii=False) if options.json else found)
     return 0
@@ -192,10 +194,25 @@ def _run(job: Job, spark: SparkSession, options: argparse.Namespace) -> int:
         query = job.write(merged, once=options.once)
         _say(f"{job.file.name} runs; {_goes_on(after)}", options)
         _say(f"waiting for the {'first' if after < 0 else 'next'} rows of {source}", options)
-        totals = follow(query, job.checkpoint, after, stop, lines.tell)
+        totals = follow(
+            query,
+            job.checkpoint,
+            after,
+            stop,
+            lines.tell,
+            lambda batch: _say(_begins(job.checkpoint, batch), options),
+        )
     _conclude(job, totals, lines, options)
     bad = totals.quarantined or totals.disagreements or (totals.last is not None and totals.last.stuck)
     return 1 if options.strict and bad else 0
+
+
+def _begins(checkpoint: Path, batch: int) -> str:
+    from anabranch.connectors.origin import files_of
+
+    count = files_of(checkpoint, batch)
+    what = "" if count == 0 else f" {count} file{'s' if count != 1 else ''},"
+    return f"micro-batch {batch}:{what} Python workers start"
 
 
 def _goes_on(after: int) -> str:

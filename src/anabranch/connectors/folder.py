@@ -91,7 +91,8 @@ class Folder:
     @property
     def replicas(self) -> tuple[str, ...]:
         """The names of the folders that were there when it was made."""
-        return tuple(listed(Path(self.path))) if self.adds_replica else ()
+        now = listing(Path(self.path))
+        return tuple(now.files) if self.adds_replica and now.by_replica else ()
 
     @property
     def channels(self) -> bool:

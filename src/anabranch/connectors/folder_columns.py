@@ -23,6 +23,8 @@ class FolderColumns:
     schema: "StructType"
     by_replica: bool | None
     """There is a folder for each replica, or there is none; None: nothing is there yet, and rows say it."""
+    replicas: tuple[str, ...]
+    """The folders of replicas that are there."""
     adds_replica: bool
     """The column ``replica`` is no column of the files: it holds the names of their folders."""
 
@@ -34,7 +36,7 @@ def folder_columns(
     form: Debezium | None = None,
     read: "Callable[[StructType | str], StructType]" = struct_of,
 ) -> FolderColumns:
-    """The columns of the files of a folder, whose lines may be envelopes; ``read`` makes a schema of a text."""
+    """The columns of the files of a folder, envelopes or not; ``read`` makes a schema of a text."""
     place = local_path(path)
     if not place.is_dir():
         error = FileNotFoundError(f"{place} is not a folder that is there")
@@ -57,7 +59,8 @@ def folder_columns(
         unknown.add_note("by_replica=False, if the files will be in the folder itself.")
         raise unknown
     added = bool(by_replica) and not named
-    return FolderColumns(place, _with_replica(struct) if added else struct, by_replica, added)
+    replicas = tuple(now.files) if added and now.by_replica else ()
+    return FolderColumns(place, _with_replica(struct) if added else struct, by_replica, replicas, added)
 
 
 def _first_schema(place: Path, now: Listing) -> "StructType":

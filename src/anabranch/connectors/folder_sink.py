@@ -21,6 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
+from anabranch.connectors.begun_with import begun_with, check_begun_with
+from anabranch.connectors.begun_with import folder_sink as sink_settings
 from anabranch.connectors.local_path import local_path
 from anabranch.connectors.origin import FilePlaces, check_apart, folder_of, is_numbered
 from anabranch.connectors.room import room_in
@@ -68,9 +70,12 @@ def write_folder(
     aside = local_path(quarantine) if quarantine is not None else place / QUARANTINE
     source = folder_of(rows)
     check_apart(source, place, base, aside)
-    known = known_query(base)
+    settings = begun_with(rows, sink_settings(format))
+    check_begun_with(base, settings)
+    check_folder(place, base, format)
     query = query_id(base)
-    _check_folder(place, query, goes_on=known is not None and completed(base) >= 0)
+    (place / PART).mkdir(parents=True, exist_ok=True)
+    _mark(place, query).touch()
     rows.sparkSession.dataSource.register(FolderSink)
     writer = (
         rows.writeStream.format(NAME)
@@ -88,7 +93,15 @@ def write_folder(
         for left in (place / PART).glob(f"{query}-*"):
             left.unlink()
 
-    return started(writer, base, available_now=available_now, trigger=trigger, name=name, first=first)
+    return started(
+        writer,
+        base,
+        available_now=available_now,
+        trigger=trigger,
+        name=name,
+        settings=settings,
+        first=first,
+    )
 
 
 def _check_numbers(place: Path, query: str, checkpoint: Path) -> None:
@@ -101,23 +114,36 @@ def _check_numbers(place: Path, query: str, checkpoint: Path) -> None:
         raise error
 
 
-def _check_folder(place: Path, query: str, *, goes_on: bool) -> None:
-    mark = place / PART / f".{query}"
-    if goes_on and not mark.exists() and not any(place.glob(f"{query}-*")):
+def _mark(place: Path, query: str) -> Path:
+    """A file that says that a query writes to a folder, before it has."""
+    return place / PART / f".{query}"
+
+
+def check_folder(place: Path, checkpoint: Path, form: str) -> None:
+    """Raise where a folder is not the checkpoint's, or has files of other queries or formats."""
+    query = known_query(checkpoint)
+    if query is None and begun(checkpoint) >= 0:
+        return  # `query_id` says what is gone
+    goes_on = query is not None and completed(checkpoint) >= 0
+    marked = query is not None and _mark(place, query).exists()
+    if goes_on and not marked and not any(place.glob(f"{query}-*")):
         gone = FileNotFoundError(f"the checkpoint goes on with another folder: nothing of it is in {place}")
         gone.add_note("Give the folder that it wrote to, or begin a new checkpoint.")
         raise gone
-    (place / PART).mkdir(parents=True, exist_ok=True)
-    others = sorted(
-        f.name for f in place.iterdir() if f.is_file() and not f.name.startswith((f"{query}-", "."))
-    )
+    files = sorted(f.name for f in place.iterdir() if f.is_file()) if place.is_dir() else []
+    own = [name for name in files if query is not None and name.startswith(f"{query}-")]
+    others = [name for name in files if name not in own and name[0] != "."]
     if others:
         error = FileExistsError(f"{place} has files that are not of this query, {others[0]} among them")
         error.add_note(
             "Give each query a folder of its own, or the checkpoint that the files were written with."
         )
         raise error
-    mark.touch()
+    strange = [name for name in own if not name.endswith(f".{form}")]
+    if strange:
+        error = FileExistsError(f"{place} has {strange[0]}, and this query would write {form} beside it")
+        error.add_note("Go on in the format of the files; or begin anew, with a new checkpoint and folder.")
+        raise error
 
 
 class FolderSink(DataSource):

@@ -117,11 +117,25 @@ class FilePlaces:
             after = before
 
     def _offset(self, batch: int) -> dict[str, Any] | None:
-        """Where the source was at the end of a micro-batch, if it is the only one of its query."""
-        if batch < 0:
-            return {}
-        try:
-            _, _, *sources = (self.checkpoint / "offsets" / str(batch)).read_text().splitlines()
-            return msgspec.json.decode(sources[0], type=dict[str, Any]) if len(sources) == 1 else None
-        except (OSError, ValueError):
-            return None
+        return _offset(self.checkpoint, batch)
+
+
+def files_of(checkpoint: Path, batch: int) -> int:
+    """How many files a micro-batch begins to read; 0 where its source is no folder, or none is new."""
+    end, start = _offset(checkpoint, batch), _offset(checkpoint, batch - 1)
+    try:
+        counts = [sum(place["files"] for place in one.values()) for one in (end or {}, start or {})]
+    except (AttributeError, KeyError, TypeError):
+        return 0
+    return int(counts[0] - counts[1])
+
+
+def _offset(checkpoint: Path, batch: int) -> dict[str, Any] | None:
+    """Where the source was at the end of a micro-batch, if it is the only one of its query."""
+    if batch < 0:
+        return {}
+    try:
+        _, _, *sources = (checkpoint / "offsets" / str(batch)).read_text().splitlines()
+        return msgspec.json.decode(sources[0], type=dict[str, Any]) if len(sources) == 1 else None
+    except (OSError, ValueError):
+        return None

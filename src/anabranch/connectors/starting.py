@@ -3,10 +3,12 @@
 A checkpoint is held by one query at a time, and looked at before Spark goes on from it.
 """
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from anabranch.connectors.begun_with import BegunWith, keep_begun_with
 from anabranch.connectors.holding import held
 from anabranch.connectors.soundness import check_sound
 from anabranch.engines.spark.failure import failure
@@ -38,10 +40,19 @@ def check_streaming(rows: "DataFrame") -> None:
         raise error
 
 
+_UNITS = "week|day|hour|minute|second|millisecond|microsecond"
+_SPAN = re.compile(rf"(interval\s+)?([+-]?\d+(\.\d+)?\s+({_UNITS})s?(\s+|$))+", re.IGNORECASE)
+"""How Spark writes a length of time."""
+
+
 def check_trigger(*, available_now: bool, trigger: str | None) -> None:
-    """Raise where a query should both end and go on."""
+    """Raise where a query should both end and go on, or go on every so often in words Spark does not know."""
     if available_now and trigger is not None:
         raise ValueError(f"a query reads what is there or every {trigger}, not both")
+    if trigger is not None and not _SPAN.fullmatch(trigger.strip()):
+        error = ValueError(f"a trigger is a length of time, and {trigger!r} is none that Spark knows")
+        error.add_note("Write it as '10 seconds' or '1 minute'.")
+        raise error
 
 
 def started(
@@ -51,6 +62,7 @@ def started(
     available_now: bool,
     trigger: str | None,
     name: str | None,
+    settings: BegunWith,
     first: Callable[[], None] = lambda: None,
 ) -> "StreamingQuery":
     """The query of a writer, which reads what is there, or goes on every so often or at once.
@@ -68,6 +80,7 @@ def started(
     hold = held(checkpoint)
     try:
         check_sound(checkpoint)
+        keep_begun_with(checkpoint, settings)
         first()
         if not connected:
             _make_active(writer)

@@ -19,6 +19,7 @@ CHECKS: tuple[Check, ...] = (
     memory.available,
     disk.space,
     job.source,
+    job.merge,
     tables.fed,
     job.sink,
     kafka.topics,

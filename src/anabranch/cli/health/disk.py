@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anabranch.cli.health import java
-from anabranch.cli.health.finding import Asked, Finding, ok, trouble
+from anabranch.cli.health.finding import Asked, Finding, failed, ok, trouble
 from anabranch.cli.health.memory import gigabytes
 
 if TYPE_CHECKING:
@@ -50,19 +50,29 @@ def nearest(place: Path) -> Path:
     return next(folder for folder in (place, *place.parents) if folder.exists())
 
 
+def check_writable(folder: Path, uses: str) -> None:
+    """Raise where a folder is none, or cannot be written to."""
+    if not folder.is_dir():
+        error = OSError(f"{folder} is a file, and a folder is needed: {uses}")
+        error.add_note("Move the file away.")
+        raise error
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as reason:
+        error = OSError(f"{folder} cannot be written to, {reason.strerror}: {uses}")
+        error.add_note(
+            "Let this user write there, or name another folder (SPARK_LOCAL_DIRS is where Spark spills)."
+        )
+        raise error from None
+
+
 def room(folder: Path, uses: str) -> Finding:
     """Whether a folder can be written to, and has room."""
-    if not folder.is_dir():
-        return trouble("disk", f"{folder} is a file, and a folder is needed: {uses}", "Move the file away.")
     try:
-        with tempfile.TemporaryFile(dir=folder):
-            free = shutil.disk_usage(folder).free
-    except OSError as reason:
-        return trouble(
-            "disk",
-            f"{folder} cannot be written to, {reason.strerror}: {uses}",
-            "Let this user write there, or name another folder (SPARK_LOCAL_DIRS is where Spark spills).",
-        )
+        check_writable(folder, uses)
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        return failed("disk", error)
     if free < LEAST:
         return trouble(
             "disk",

@@ -80,25 +80,46 @@ def _folder(place: Path, source: SourceTable) -> Finding:
     return ok("source", f"{len(files)} files in {place}: {counts}")
 
 
-def sink(asked: Asked) -> Iterator[Finding]:
-    """What is in the folder of the merged stream is of this query."""
-    from anabranch.engines.spark.checkpoint import known_query
-
-    if asked.job is None or asked.job.folder is None or not asked.job.folder.is_dir():
+def merge(asked: Asked) -> Iterator[Finding]:
+    """The columns are there that the merge names, and the checkpoint was begun with the same settings."""
+    if asked.job is None:
         return
-    query = known_query(asked.job.checkpoint)
-    files = [
-        file.name for file in sorted(asked.job.folder.iterdir()) if file.is_file() and file.name[0] != "."
-    ]
-    others = [name for name in files if query is None or not name.startswith(f"{query}-")]
-    if others:
-        yield trouble(
-            "sink",
-            f"{asked.job.out} has files that are not of this query, {others[0]} among them",
-            "Give each query a folder of its own, or the checkpoint that the files were written with.",
-        )
+    from anabranch.cli.beforehand import check_begun, check_merge, known_columns
+
+    try:
+        columns = known_columns(asked.job)
+    except Exception:
+        columns = None  # which is told of the source
+    try:
+        foreseen = check_merge(asked.job, columns)
+        check_begun(asked.job, foreseen)
+    except Exception as error:
+        yield failed("merge", error)
+        return
+    if foreseen.columns is None:
+        yield note("merge", "its columns are known when Spark reads the source")
     else:
-        yield ok("sink", f"{len(files)} files of this query in {asked.job.out}")
+        yield ok("merge", f"gives the columns {', '.join(foreseen.columns.names)}")
+
+
+def sink(asked: Asked) -> Iterator[Finding]:
+    """What is in the folder of the merged stream is of this query, and in its format."""
+    job = asked.job
+    if job is None:
+        return
+    from anabranch.connectors.folder_sink import check_folder
+    from anabranch.connectors.starting import check_trigger
+
+    try:
+        check_trigger(available_now=job.sink.available_now, trigger=job.sink.trigger)
+        if job.folder is not None:
+            check_folder(job.folder, job.checkpoint, job.sink.format)
+    except (ValueError, OSError) as error:
+        yield failed("sink", error)
+        return
+    if job.folder is not None and job.folder.is_dir():
+        files = [file for file in job.folder.iterdir() if file.is_file() and file.name[0] != "."]
+        yield ok("sink", f"{len(files)} files of this query in {job.out}")
 
 
 def checkpoint(asked: Asked) -> Iterator[Finding]:

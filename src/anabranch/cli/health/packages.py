@@ -6,7 +6,7 @@ import operator
 import platform
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib import import_module, metadata
 
 from anabranch.cli.health.finding import Asked, Finding, note, ok, trouble
@@ -54,11 +54,20 @@ def needed(asked: Asked) -> Iterator[Finding]:
 def optional(asked: Asked) -> Iterator[Finding]:
     """The packages that some jobs need."""
     limits = {name: limits for name, (limits, _) in _requirements().items()}
+    needed = _needed_by(asked)
     for name in OPTIONAL:
-        yield package(name, limits.get(name, ""))
+        yield package(name, limits.get(name, ""), is_needed=name in needed)
 
 
-def package(name: str, limits: str) -> Finding:
+def _needed_by(asked: Asked) -> Collection[str]:
+    if asked.job is None:
+        return ()
+    from anabranch.cli.beforehand import needed_packages
+
+    return needed_packages(asked.job)
+
+
+def package(name: str, limits: str, *, is_needed: bool = False) -> Finding:
     """One package: there, in a version that will do, and it imports."""
     install = f"pip install '{name}{limits}'"
     extra, what_for = OPTIONAL.get(name, (None, ""))
@@ -67,6 +76,8 @@ def package(name: str, limits: str) -> Finding:
     except metadata.PackageNotFoundError:
         if extra is None:
             return trouble(name, "not installed, and anabranch needs it", install)
+        if is_needed:
+            return trouble(name, "not installed, and the job needs it", f"pip install 'anabranch[{extra}]'")
         return note(name, f"not installed; {what_for} need it: pip install 'anabranch[{extra}]'")
     if not allows(limits, version):
         return trouble(name, f"{version}; anabranch needs {limits}", install)

@@ -11,6 +11,7 @@ import msgspec
 
 from anabranch.connectors.change_feed.source import EARLIEST, LATEST, NAME, SNAPSHOT, ChangesSource, Feeds
 from anabranch.connectors.local_path import local_path
+from anabranch.engines.spark.columns import Columns
 from anabranch.engines.spark.layout import ALONE, Layout
 from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.session import tasks_of
@@ -93,7 +94,7 @@ def delta_changes(
     (the rows that are there now, then what changes), or a version. At most ``versions_per_trigger`` versions
     of each table are read per micro-batch.
     """
-    _check_package()
+    check_package()
     named = _replicas(tables)
     if versions_per_trigger < 1:
         raise ValueError(f"versions_per_trigger is 1 or more, not {versions_per_trigger}")
@@ -103,19 +104,38 @@ def delta_changes(
         )
         error.add_note("A version is a number, 0 for the first.")
         raise error
-    columns = _columns(named)
-    added = {
-        "op": op,
-        "time": time,
-        "version": version,
-        "replica": None if list(named) == [ALONE] else REPLICA,
-    }
-    names = {what: name for what, name in added.items() if name is not None}
-    _check_names(columns, names)
-    struct = _struct(columns, names)
+    struct, names = _described(named, op, time, version)
     feeds = Feeds(named, _encoded(spark, struct), names, start, versions_per_trigger)
     spark.dataSource.register(ChangesSource)
     return DeltaChanges(spark, struct, feeds)
+
+
+def change_columns(
+    tables: str | Path | Iterable[str | Path] | Mapping[str, str | Path],
+    op: str,
+    time: str | None,
+    version: str | None,
+    zone: str,
+) -> Columns:
+    """The columns that `delta_changes` gives rows, without a session."""
+    check_package()
+    named = _replicas(tables)
+    struct, names = _described(named, op, time, version)
+    replica = names.get(REPLICA)
+    known = () if replica is None else tuple(named)
+    return Columns(struct, zone, is_door=True, replica=replica, replicas=known, op=op)
+
+
+def _described(
+    named: Mapping[str, str], op: str, time: str | None, version: str | None
+) -> "tuple[StructType, dict[str, str]]":
+    """The columns of changes of tables, and what those that are added are called."""
+    columns = _columns(named)
+    replica = None if list(named) == [ALONE] else REPLICA
+    added = {"op": op, "time": time, "version": version, "replica": replica}
+    names = {what: name for what, name in added.items() if name is not None}
+    _check_names(columns, names)
+    return _struct(columns, names), names
 
 
 def _replicas(tables: str | Path | Iterable[str | Path] | Mapping[str, str | Path]) -> dict[str, str]:
@@ -188,7 +208,8 @@ def _encoded(spark: "SparkSession", struct: "StructType") -> str:
     return base64.b64encode(to_arrow_schema(struct, timezone=zone).serialize()).decode()
 
 
-def _check_package() -> None:
+def check_package() -> None:
+    """Raise where what Delta tables are read through is not installed."""
     if find_spec("deltalake") is None:
         error = ImportError("changes are read through the package deltalake, and it is not installed")
         error.add_note("Type: pip install 'anabranch[delta]'")

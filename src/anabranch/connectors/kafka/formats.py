@@ -7,6 +7,7 @@ refused with the reason, and the others are used.
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any, Protocol
 
 import msgspec
@@ -116,6 +117,14 @@ def _arrow_rows(value: bytes | None, columns: pa.Schema) -> pa.RecordBatch:
     table = table.select(columns.names).cast(columns).combine_chunks()
     batches = table.to_batches()
     return batches[0] if batches else pa.RecordBatch.from_pylist([], columns)
+
+
+def check_package() -> None:
+    """Raise where what Avro is read through is not installed."""
+    if find_spec("fastavro") is None:
+        error = ImportError("Avro is read through the package fastavro, and it is not installed")
+        error.add_note("Type: pip install 'anabranch[kafka]'")
+        raise error
 
 
 class _AvroReading:

@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from anabranch.connectors.begun_with import begun_with, check_begun_with, topic_sink
 from anabranch.connectors.kafka.cluster import SECONDS, BrokerError, Cluster, Topic, check_packages
 from anabranch.connectors.kafka.envelopes import envelopes
 from anabranch.connectors.local_path import local_path
@@ -109,6 +110,8 @@ def write_kafka(
     place = local_path(checkpoint)
     aside = local_path(quarantine) if quarantine is not None else place / "quarantine"
     check_apart(folder_of(rows), None, place, aside)
+    begins = begun_with(rows, topic_sink(given.name, format, key))
+    check_begun_with(place, begins)
     whole = Topic(given.name, where, {**(config or {}), **given.config})
     Cluster(whole).partitions()
     told = Sending(
@@ -124,7 +127,7 @@ def write_kafka(
     )
     rows.sparkSession.dataSource.register(KafkaSink)
     writer = rows.writeStream.format(NAME).option("secret", msgspec.json.encode(told).decode())
-    return started(writer, place, available_now=available_now, trigger=trigger, name=name)
+    return started(writer, place, available_now=available_now, trigger=trigger, name=name, settings=begins)
 
 
 class Sending(msgspec.Struct, frozen=True):

@@ -11,10 +11,11 @@ import msgspec
 from anabranch.connectors.given_schema import struct_of
 from anabranch.connectors.kafka.cluster import SECONDS, Topic, check_packages
 from anabranch.connectors.kafka.debezium import Debezium, with_change
-from anabranch.connectors.kafka.formats import Arrow, Avro, Format, Json
+from anabranch.connectors.kafka.formats import Arrow, Avro, Format, Json, check_package
 from anabranch.connectors.kafka.reading import Records
 from anabranch.connectors.kafka.source import NAME, Feeds, KafkaSource
 from anabranch.connectors.time_texts import zone_named
+from anabranch.engines.spark.columns import Columns
 from anabranch.engines.spark.layout import ALONE, Layout
 from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.session import tasks_of
@@ -123,6 +124,8 @@ def kafka(
             raise error
         whole[name] = (topic.name, where, {**(config or {}), **topic.config})
     form = _format(format)
+    if isinstance(form, Avro):
+        check_package()
     struct = struct_of(schema)
     if isinstance(form, Debezium):
         struct = with_change(struct, form)
@@ -146,6 +149,32 @@ def kafka(
     return Kafka(spark, _with_extra(struct, extra), feeds)
 
 
+def topic_columns(
+    schema: "StructType",
+    topics: str | Topic | Iterable[str] | Mapping[str, str | Topic],
+    form: str,
+    key: str | None,
+    timestamp: str | None,
+    zone: str,
+) -> Columns:
+    """The columns that `kafka` gives rows, without a session."""
+    extra = {"key": key, "timestamp": timestamp, "replica": REPLICA}
+    if list(_replicas(topics)) == [ALONE]:
+        extra["replica"] = None
+    change = Debezium() if form == "debezium" else None
+    struct = schema if change is None else with_change(schema, change)
+    _check_apart(struct, extra)
+    return Columns(
+        _with_extra(struct, extra),
+        zone,
+        is_door=True,
+        replica=extra["replica"],
+        replicas=() if extra["replica"] is None else tuple(_replicas(topics)),
+        channels=True,
+        op=None if change is None else change.op,
+    )
+
+
 def _replicas(topics: str | Topic | Iterable[str] | Mapping[str, str | Topic]) -> dict[str, Topic]:
     def as_topic(topic: str | Topic) -> Topic:
         return Topic(topic) if isinstance(topic, str) else topic
@@ -163,15 +192,19 @@ def _columns(
 ) -> Records:
     from pyspark.sql.pandas.types import to_arrow_schema
 
+    _check_apart(struct, extra)
+    if zone is not None:
+        zone_named(zone)
+    named = zone or spark.conf.get("spark.sql.session.timeZone")
+    return Records(to_arrow_schema(struct, timezone=named), **extra)
+
+
+def _check_apart(struct: "StructType", extra: Mapping[str, str | None]) -> None:
     for what, name in extra.items():
         if name is not None and name in struct.names:
             error = ValueError(f"{what} is the column {name!r}, and the values have one of that name")
             error.add_note("Rename the column of the values, or leave it out of the schema.")
             raise error
-    if zone is not None:
-        zone_named(zone)
-    named = zone or spark.conf.get("spark.sql.session.timeZone")
-    return Records(to_arrow_schema(struct, timezone=named), **extra)
 
 
 def _with_extra(struct: "StructType", extra: Mapping[str, str | None]) -> "StructType":

@@ -59,15 +59,24 @@ class DeltaTarget:
     looked: int = -1
     """The version up to which nobody was found to have set the table back."""
 
-    def prepare(self) -> None:
-        """Make the table if it is not there, and check that it is the one that this query keeps."""
-        schema = delta_schema(self.view.schema)
+    def check(self) -> None:
+        """Raise where the table is not the one that this query keeps, or cannot be made here."""
+        delta_schema(self.view.schema)
         if self.view.by:
             check_names(self.view.schema.names, (CHANGE,), self.view.kind)
-        if self.mark.exists() or (self.path.is_dir() and DeltaTable.is_deltatable(str(self.path))):
+        if self._is_there():
             self._opened()
         else:
             check_empty(self.path, "Delta")
+
+    def _is_there(self) -> bool:
+        return self.mark.exists() or (self.path.is_dir() and DeltaTable.is_deltatable(str(self.path)))
+
+    def prepare(self) -> None:
+        """Make the table if it is not there, and check that it is the one that this query keeps."""
+        self.check()
+        if not self._is_there():
+            schema = delta_schema(self.view.schema)
             properties = {_QUERY: self.query, _KIND: self.view.kind, _SETTINGS: self.settings, **_ALL_COLUMNS}
             try:
                 DeltaTable.create(

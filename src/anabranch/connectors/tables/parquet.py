@@ -83,11 +83,21 @@ class ParquetTarget:
     compact_every: int | None = 100
     keep: timedelta = timedelta(hours=1)
 
+    def check(self) -> None:
+        """Raise where the table is not the one that this query keeps, or cannot be made here."""
+        _check_types(self.view.schema)
+        if self._is_there():
+            self._latest()
+        else:
+            check_empty(self.path, "Parquet")
+
+    def _is_there(self) -> bool:
+        return self.mark.exists() or (self.path / LATEST).is_symlink()
+
     def prepare(self) -> None:
         """Make the table if it is not there, and check that it is the one that this query keeps."""
-        _check_types(self.view.schema)
-        if not self.mark.exists() and not (self.path / LATEST).is_symlink():
-            check_empty(self.path, "Parquet")
+        self.check()
+        if not self._is_there():
             columns = base64.b64encode(self.view.schema.serialize()).decode()
             made = About(uuid.uuid4().hex, self.query, self.view.kind, self.settings, -1, -1, columns, {})
             try:

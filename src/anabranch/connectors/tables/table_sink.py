@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
+from anabranch.connectors.begun_with import begun_with, check_begun_with
+from anabranch.connectors.begun_with import table_sink as sink_settings
 from anabranch.connectors.folder_sink import QUARANTINE
 from anabranch.connectors.local_path import local_path
 from anabranch.connectors.origin import check_apart, folder_of
@@ -33,7 +35,7 @@ from anabranch.connectors.tables.micro_batch import MicroBatch, payload_of
 from anabranch.connectors.tables.table_error import TableError, not_ours
 from anabranch.connectors.tables.views import Elements, View, plain_columns
 from anabranch.connectors.writing import whole
-from anabranch.engines.spark.checkpoint import begun, query_id
+from anabranch.engines.spark.checkpoint import begun, known_query, query_id
 from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.layout import names_of, text_of
 from anabranch.engines.spark.one_row import SCD, SEVERAL, check_one_row, is_scd
@@ -44,6 +46,7 @@ from anabranch.model.time import BEGINNING
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
 
 KINDS, FORMATS = ("elements", "current", "history"), ("delta", "parquet")
 _MARK = "anabranch-table"
@@ -99,18 +102,17 @@ def write_table(
     place, base = local_path(path), local_path(checkpoint)
     aside = local_path(quarantine) if quarantine is not None else place / QUARANTINE
     check_elements(rows, TableError)
-    columns = plain_columns(_arrow_columns(rows))
     if kind == "history":
         check_one_row(rows.schema["kind"].metadata.get(SEVERAL))
-    view = view_of(kind, columns, names_of(key) or (), open_only=open_only, final=final)
-    make = _target(format)
+    shape = TableShape(kind, format, names_of(key) or (), open_only=open_only, final=final)
+    columns = element_columns(rows.schema)
+    shape.view(columns)
     check_streaming(rows)
     check_apart(folder_of(rows), place, base)
-    if begun(base) >= 0 and not (base / _MARK).exists():
-        raise not_ours(f"the checkpoint {base} is of a query that has written to something else than a table")
-    query = query_id(base)
-    settings = json.dumps({"key": names_of(key), "open_only": open_only, "final": final})
-    target = make(place, query, view, settings, base / _MARK, compact_every, kept)
+    begins = begun_with(rows, shape.settings())
+    check_begun_with(base, begins)
+    check_table(place, base, shape, columns)
+    target = shape.target(place, query_id(base), columns, base / _MARK, compact_every, kept)
     target.prepare()
     writer = rows.writeStream.foreachBatch(TableWriter(target, columns, aside, checkpoint=base))
 
@@ -119,13 +121,24 @@ def write_table(
         if written > last:
             raise went_back(base, last, f"the table {place} has micro-batch {written}")
 
-    return started(writer, base, available_now=available_now, trigger=trigger, name=name, first=first)
+    return started(
+        writer,
+        base,
+        available_now=available_now,
+        trigger=trigger,
+        name=name,
+        settings=begins,
+        first=first,
+    )
 
 
 class Target(Protocol):
     """A table that a query keeps, in some format."""
 
     query: str
+
+    def check(self) -> None:
+        """Raise where the table is not the one that this query keeps, or cannot be made here."""
 
     def prepare(self) -> None:
         """Make the table if it is not there, and check that it is the one that this query keeps."""
@@ -140,12 +153,46 @@ class Target(Protocol):
         """See to the upkeep of the table, where it is time for it."""
 
 
+@dataclass(frozen=True, slots=True)
+class TableShape:
+    """What a table is, by the words that people have for it."""
+
+    kind: str
+    format: str
+    key: tuple[str, ...] = ()
+    open_only: bool = False
+    final: bool = False
+
+    def settings(self) -> dict[str, str]:
+        """What a checkpoint fixes of it."""
+        return sink_settings(self.kind, self.format, self.key, open_only=self.open_only, final=self.final)
+
+    def view(self, columns: pa.Schema) -> View:
+        """The kind of table, for element rows of these columns."""
+        return view_of(self.kind, columns, self.key, open_only=self.open_only, final=self.final)
+
+    def target(self, place: Path, query: str, columns: pa.Schema, *rest: Any) -> Target:
+        """The table of a query."""
+        settings = json.dumps({"key": self.key, "open_only": self.open_only, "final": self.final})
+        return _target(self.format)(place, query, self.view(columns), settings, *rest)
+
+
+def check_table(place: Path, checkpoint: Path, shape: TableShape, columns: pa.Schema) -> None:
+    """Raise where a table cannot be kept in a place from this checkpoint on; nothing is made."""
+    mark = checkpoint / _MARK
+    if begun(checkpoint) >= 0 and not mark.exists():
+        raise not_ours(
+            f"the checkpoint {checkpoint} is of a query that has written to something else than a table"
+        )
+    shape.target(place, known_query(checkpoint) or "", columns, mark).check()
+
+
 def _target(form: str) -> Callable[..., Target]:
     if form == "parquet":
         from anabranch.connectors.tables.parquet import ParquetTarget
 
         return ParquetTarget
-    _check_package()
+    check_package()
     from anabranch.connectors.tables.delta import DeltaTarget
 
     return DeltaTarget
@@ -208,12 +255,17 @@ class TableWriter:
             out.writelines(f"{text_of(row)}\n".encode() for row in refused.to_pylist())
 
 
-def _arrow_columns(rows: "DataFrame") -> pa.Schema:
+def element_columns(schema: "StructType") -> pa.Schema:
+    """The columns of element rows, as a table holds them."""
+    return plain_columns(_arrow_columns(schema))
+
+
+def _arrow_columns(schema: "StructType") -> pa.Schema:
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import to_arrow_type
 
     fields = []
-    for field in rows.schema:
+    for field in schema:
         try:
             fields.append(pa.field(field.name, to_arrow_type(field.dataType, timezone="UTC")))
         except PySparkException as reason:
@@ -224,7 +276,8 @@ def _arrow_columns(rows: "DataFrame") -> pa.Schema:
     return pa.schema(fields)
 
 
-def _check_package() -> None:
+def check_package() -> None:
+    """Raise where what Delta tables are written through is not installed."""
     if find_spec("deltalake") is None:
         error = ImportError("Delta tables are written through the package deltalake, and it is not installed")
         error.add_note("Type: pip install 'anabranch[delta]', or write format='parquet'.")

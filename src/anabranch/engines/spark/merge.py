@@ -7,8 +7,10 @@ from datetime import timedelta
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pyarrow as pa
 
+from anabranch.engines.spark.columns import Columns, columns_of
 from anabranch.engines.spark.door import Door
 from anabranch.engines.spark.fragment import REMEMBER, Fragment
 from anabranch.engines.spark.layout import ALONE, Layout, names_of
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-POLICY = "anabranch.policy"
-"""Where the schema of a merged frame says under which policy it was merged."""
+POLICY, SETTINGS, SHARDS = "anabranch.policy", "anabranch.settings", "anabranch.shards"
+"""Where the schema of a merged frame says how: what its state depends on, and in how many parts it is."""
 
 
 def merge(
@@ -80,6 +82,53 @@ def merge(
     Out come the columns kind, start, end, old_end and the payload, with at most one stable per micro-batch
     after all it covers, and ``refused`` for rows that were not used (null for elements).
     """
+    static = kind is None and disorder is None and _is_static(rows)
+    inferred = is_inferred(replica=replica, kind=kind, disorder=disorder, static=static)
+    check_answered(lossy, inferred=inferred)
+    layout, fragment = merge_parts(
+        start=start,
+        end=end,
+        old_end=old_end,
+        duration=duration,
+        kind=kind,
+        replica=replica,
+        channel=channel,
+        sequence=sequence,
+        payload=payload,
+        identity=identity,
+        disorder=disorder,
+        case=case,
+        policy=policy,
+        properties=properties,
+        lossy=lossy,
+        pace=pace,
+        replicas=replicas,
+        idle=idle,
+        on_invalid=on_invalid,
+        on_broken=on_broken,
+        on_late=on_late,
+        remember=remember,
+    )
+    return merged(rows, layout, fragment, rows_per_parcel)
+
+
+def merge_parts(
+    *,
+    start: str,
+    end: str | None,
+    old_end: str | None,
+    duration: int | timedelta | str | None,
+    kind: str | None,
+    replica: str | None,
+    channel: str | None,
+    sequence: str | None,
+    payload: str | Iterable[str] | None,
+    identity: str | Iterable[str] | None,
+    disorder: int | timedelta | str | None,
+    lossy: Lossy | None,
+    **settings: Any,
+) -> tuple[Layout, Fragment]:
+    """What the arguments of `merge` say of the rows, and of the merge; what is wrong in itself is refused."""
     layout = Layout(
         start,
         end,
@@ -93,24 +142,7 @@ def merge(
         names_of(identity),
         span(disorder, "disorder"),
     )
-    static = kind is None and disorder is None and _is_static(rows)
-    inferred = is_inferred(replica=replica, kind=kind, disorder=disorder, static=static)
-    check_answered(lossy, inferred=inferred)
-    fragment = fragment_of(
-        identity=layout.identity,
-        case=case,
-        policy=policy,
-        properties=properties,
-        lossy=lossy or False,
-        pace=pace,
-        replicas=replicas,
-        idle=idle,
-        on_invalid=on_invalid,
-        on_broken=on_broken,
-        on_late=on_late,
-        remember=remember,
-    )
-    return merged(rows, layout, fragment, rows_per_parcel)
+    return layout, fragment_of(identity=layout.identity, lossy=lossy or False, **settings)
 
 
 def fragment_of(
@@ -177,11 +209,31 @@ def merged(rows: "DataFrame | Door", layout: Layout, fragment: Fragment, rows_pe
     from pyspark.sql import DataFrame
 
     _check_rows(rows)
-    schema = arrow_schema(rows.schema, rows.sparkSession.conf.get("spark.sql.session.timeZone"))
-    layout.check(schema)
-    _check_progress(rows, layout)
-    _check_names(layout, fragment)
+    layout, fragment, schema = planned(columns_of(rows), layout, fragment)
+    payload_names = layout.payload_of(schema.names)
+    ids = shard_ids(shards_of(rows.sparkSession))
+    unpacking = _unpacking(layout, fragment, schema, len(ids))
+    native = not isinstance(rows, DataFrame)
+    packing = Packing(layout, len(ids), rows_per_parcel, ordered=layout.sequence is not None or native)
+    parcels = packed(rows, packing, ids) if isinstance(rows, DataFrame) else rows.parcels(packing, ids)
+    out = spark_schema(rows.schema, unpacking, layout.start, payload_names, fragment.policy)
+    out["kind"].metadata[SETTINGS] = msgspec.json.encode(fragment.settings()).decode()
+    out["kind"].metadata[SHARDS] = len(ids)
+    if fragment.key is not None:
+        several = several_open_rows(fragment.policy, fragment.case, fragment.properties)
+        out["kind"].metadata.update({} if several is None else {SEVERAL: several})
     if not isinstance(rows, DataFrame):
+        out["kind"].metadata.update(rows.told(layout))
+    return run_last(parcels, fragment, ids, OBSERVED, unpacking, out, always=native)
+
+
+def planned(rows: Columns, layout: Layout, fragment: Fragment) -> tuple[Layout, Fragment, pa.Schema]:
+    """How rows of these columns are read and merged, and their columns; what they do not fit is refused."""
+    schema = arrow_schema(rows.schema, rows.zone)
+    layout.check(schema)
+    check_progress(rows, layout)
+    _check_names(layout, fragment)
+    if rows.is_door:
         _check_replica(rows, layout)
     fragment = replace(
         fragment,
@@ -190,30 +242,33 @@ def merged(rows: "DataFrame | Door", layout: Layout, fragment: Fragment, rows_pe
     )
     _check_case(fragment)
     layout = _in_ticks(layout, schema)
-    payload_names = layout.payload_of(schema.names)
-    check_forms(rows.schema, layout.identity or payload_names)
-    clock = _clock(schema.field(layout.start).type)
-    fragment = replace(fragment, columns=tuple(layout.settings(schema).items()), clock=clock)
-    _ = identities(pa.RecordBatch.from_pylist([], pa.schema([schema.field(n) for n in payload_names])))
-    ids = shard_ids(shards_of(rows.sparkSession))
-    unpacking = Unpacking(
-        pa.schema([schema.field(name).with_nullable(True) for name in payload_names]),
-        clock,
-        fragment.quarantines(),
-        None if isinstance(fragment.policy, FinalOnly) else len(ids) - 1,
+    payload = layout.payload_of(schema.names)
+    check_forms(rows.schema, layout.identity or payload)
+    _ = identities(pa.RecordBatch.from_pylist([], pa.schema([schema.field(name) for name in payload])))
+    unordered = layout.sequence is None and not rows.is_door
+    fragment = replace(
+        fragment,
+        columns=tuple(layout.settings(schema).items()),
+        clock=_clock(schema.field(layout.start).type),
+        by_time=fragment.by_time or (fragment.key is not None and unordered),
     )
-    native = not isinstance(rows, DataFrame)
-    packing = Packing(layout, len(ids), rows_per_parcel, ordered=layout.sequence is not None or native)
-    if fragment.key is not None and not packing.ordered:
-        fragment = replace(fragment, by_time=True)
-    parcels = packed(rows, packing, ids) if isinstance(rows, DataFrame) else rows.parcels(packing, ids)
-    schema = spark_schema(rows.schema, unpacking, layout.start, payload_names, fragment.policy)
-    if fragment.key is not None:
-        several = several_open_rows(fragment.policy, fragment.case, fragment.properties)
-        schema["kind"].metadata.update({} if several is None else {SEVERAL: several})
-    if not isinstance(rows, DataFrame):
-        schema["kind"].metadata.update(rows.told(layout))
-    return run_last(parcels, fragment, ids, OBSERVED, unpacking, schema, always=native)
+    return layout, fragment, schema
+
+
+def _unpacking(layout: Layout, fragment: Fragment, schema: pa.Schema, shards: int) -> Unpacking:
+    return Unpacking(
+        pa.schema([schema.field(name).with_nullable(True) for name in layout.payload_of(schema.names)]),
+        fragment.clock,
+        fragment.quarantines(),
+        None if isinstance(fragment.policy, FinalOnly) else shards - 1,
+    )
+
+
+def merged_columns(rows: Columns, layout: Layout, fragment: Fragment, schema: pa.Schema) -> "StructType":
+    """The columns that come of what was `planned`."""
+    payload = layout.payload_of(schema.names)
+    unpacking = _unpacking(layout, fragment, schema, 1)
+    return spark_schema(rows.schema, unpacking, layout.start, payload, fragment.policy)
 
 
 def spark_schema(
@@ -259,13 +314,12 @@ def _check_rows(rows: object) -> None:
     raise error
 
 
-def _check_progress(rows: "DataFrame | Door", layout: Layout) -> None:
-    from pyspark.sql import DataFrame
-
-    if isinstance(rows, DataFrame):
-        progress = layout.kind is not None or not rows.isStreaming
-    else:
+def check_progress(rows: Columns, layout: Layout) -> None:
+    """Raise where nothing says how far a stream has come."""
+    if rows.is_door:
         progress = layout.kind not in (None, rows.op)
+    else:
+        progress = layout.kind is not None or not rows.is_streaming
     if progress or layout.disorder is not None:
         return
     known = "its kind column or from disorder, and neither is given"
@@ -295,22 +349,14 @@ def _check_names(layout: Layout, fragment: Fragment) -> None:
         raise error
 
 
-def replicas_of(rows: "DataFrame | Door", replica: str | None) -> tuple[str, ...]:
+def replicas_of(rows: Columns, replica: str | None) -> tuple[str, ...]:
     """The replicas that a source knows by name, where it is the one that says whose a row is."""
-    from pyspark.sql import DataFrame
-
-    if isinstance(rows, DataFrame) or replica is None or replica != rows.replica:
-        return ()
-    return rows.replicas
+    return () if replica is None or replica != rows.replica else rows.replicas
 
 
-def has_channels(rows: "DataFrame | Door", channel: str | None, replica: str | None) -> bool:
+def has_channels(rows: Columns, channel: str | None, replica: str | None) -> bool:
     """Whether a replica may speak through several channels, each in its own order."""
-    from pyspark.sql import DataFrame
-
-    if channel is not None:
-        return channel != replica
-    return not isinstance(rows, DataFrame) and rows.channels
+    return rows.channels if channel is None else channel != replica
 
 
 def _check_case(fragment: Fragment) -> None:
@@ -326,7 +372,7 @@ def _check_case(fragment: Fragment) -> None:
         raise error
 
 
-def _check_replica(door: Door, layout: Layout) -> None:
+def _check_replica(door: Columns, layout: Layout) -> None:
     """Raise where who sent a row would be a part of it, so that replicas never agree."""
     named = {*(layout.identity or ()), *(layout.key or ()), *layout.roles().values()}
     if door.replica is None or layout.replica is not None or layout.payload is not None:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from anabranch.engines.spark.door import Door
-from anabranch.engines.spark.fragment import REMEMBER
+from anabranch.engines.spark.fragment import REMEMBER, Fragment
 from anabranch.engines.spark.layout import Layout, names_of
 from anabranch.engines.spark.merge import declared_properties, fragment_of, merged
 from anabranch.engines.spark.one_row import policy_of_changes
@@ -73,6 +73,49 @@ def merge_changes(
 
     Memory: the table of each replica, by time its changes since the last stable too, and what `merge` holds.
     """
+    layout, fragment = changes_parts(
+        key=key,
+        time=time,
+        op=op,
+        ops=ops,
+        by_time=by_time,
+        replica=replica,
+        channel=channel,
+        sequence=sequence,
+        payload=payload,
+        disorder=disorder,
+        case=case,
+        policy=policy,
+        properties=properties,
+        pace=pace,
+        replicas=replicas,
+        idle=idle,
+        on_invalid=on_invalid,
+        on_broken=on_broken,
+        on_late=on_late,
+        remember=remember,
+    )
+    return merged(rows, layout, fragment, rows_per_parcel)
+
+
+def changes_parts(
+    *,
+    key: str | Iterable[str],
+    time: str,
+    op: str,
+    ops: Mapping[str, str] | None,
+    by_time: bool,
+    replica: str | None,
+    channel: str | None,
+    sequence: str | None,
+    payload: str | Iterable[str] | None,
+    disorder: int | timedelta | str | None,
+    case: Case | str | None,
+    policy: OutputPolicy | None,
+    properties: Properties | Fact | str | Iterable[Fact | str] | None,
+    **settings: Any,
+) -> tuple[Layout, Fragment]:
+    """What the arguments of `merge_changes` say of the rows, and of the merge."""
     by = names_of(key)
     if not by:
         error = ValueError("changes of a table name its rows by a key, and key is empty")
@@ -89,20 +132,6 @@ def merge_changes(
         key=by,
         ops=spellings(ops),
     )
-    declared, forced = declared_properties(properties), Merger(case).forced
-    fragment = fragment_of(
-        key=by,
-        by_time=by_time,
-        case=case,
-        policy=policy or policy_of_changes(forced, declared),
-        properties=properties,
-        lossy=False,
-        pace=pace,
-        replicas=replicas,
-        idle=idle,
-        on_invalid=on_invalid,
-        on_broken=on_broken,
-        on_late=on_late,
-        remember=remember,
-    )
-    return merged(rows, layout, fragment, rows_per_parcel)
+    policy = policy or policy_of_changes(Merger(case).forced, declared_properties(properties))
+    given = {"case": case, "policy": policy, "properties": properties, **settings}
+    return layout, fragment_of(key=by, by_time=by_time, lossy=False, **given)

@@ -1,0 +1,48 @@
+"""What a merge knows of its rows before it reads any: their columns, and what their source says of itself."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+    from anabranch.engines.spark.door import Door
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of rows, whether or not there is a session to read them in."""
+
+    schema: "StructType"
+    zone: str
+    """The time zone of the session."""
+    is_door: bool
+    """A native door, which knows the order of its rows; else a frame."""
+    is_streaming: bool = True
+    replica: str | None = None
+    """The column in which a door says who sent a row, if it adds one."""
+    replicas: tuple[str, ...] = ()
+    """The replicas that a door knows by name before they send a row."""
+    channels: bool = False
+    """Replicas of a door may have several channels, each in its own order."""
+    op: str | None = None
+    """The column in which a door says what was done to a row, if it adds one; it never says stable there."""
+
+
+def columns_of(rows: "DataFrame | Door") -> Columns:
+    """The columns of a frame or a door."""
+    from pyspark.sql import DataFrame
+
+    zone = rows.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC"
+    if isinstance(rows, DataFrame):
+        return Columns(rows.schema, zone, is_door=False, is_streaming=rows.isStreaming)
+    return Columns(
+        rows.schema,
+        zone,
+        is_door=True,
+        replica=rows.replica,
+        replicas=rows.replicas,
+        channels=rows.channels,
+        op=rows.op,
+    )
