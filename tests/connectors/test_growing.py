@@ -11,6 +11,7 @@ from connectors.folder_reader import everything, reader
 from connectors.test_folder import put, said
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from anabranch import spark as ab
 from anabranch.connectors import growing
 from anabranch.engines.spark.failure import WorkerError, failure
 
@@ -183,6 +184,29 @@ def test_a_parquet_file_without_its_end_is_waited_for(tmp_path):
     file.write_bytes(whole)
     second = after(source, first)
     assert values(source, first, second)[0] == [2, 3]
+
+
+def test_a_query_over_a_file_that_grows_has_each_row_once_also_when_a_micro_batch_runs_again(spark, tmp_path):
+    file = append(tmp_path / "feeds" / "east" / "1.jsonl", lines(1, 2) + '{"v": 3,', NEVER_OLD)
+
+    def run():
+        feed = ab.folder(spark, tmp_path / "feeds", schema="v long, at long")
+        merged = ab.merge(feed, start="at", replica="replica", disorder=0, lossy=False)
+        out = {"checkpoint": tmp_path / "c", "format": "jsonl", "available_now": True}
+        assert ab.wait(ab.write_folder(merged, tmp_path / "out", **out), 120)
+        parts = [part.read_text() for part in tmp_path.glob("out/*.jsonl")]
+        rows = [json.loads(line) for part in parts for line in part.splitlines()]
+        return sorted(row["v"] for row in rows if row["kind"] == "insert")
+
+    assert run() == [1, 2]
+    append(file, ' "at": 3}\n' + lines(4))
+    assert run() == [1, 2, 3, 4]
+    for left in (tmp_path / "c" / "commits").glob("*1*"):
+        left.unlink()
+    append(file, lines(5))
+    append(tmp_path / "feeds" / "east" / "2.jsonl", lines(6))
+    assert run() == [1, 2, 3, 4, 5, 6]
+    assert not (tmp_path / "out" / "_quarantine").exists()
 
 
 def test_a_file_of_any_length_has_a_last_line(tmp_path):
