@@ -51,7 +51,7 @@ def stored(merger: Merger) -> Merger:
 
 
 class TestInvalidElements:
-    """Elements that no valid stream has are answered for before any is used."""
+    """Elements that no valid stream has are raised before any is used, or set aside when all are."""
 
     def test_a_batch_with_one_is_refused_as_a_whole(self):
         merger = merger_of("a")
@@ -66,17 +66,19 @@ class TestInvalidElements:
         assert [violation.rule for violation in aside.violations] == [Rule.INSERT_BEHIND_STABLE]
         assert merger.status().inputs["a"].refused == 1
 
-    def test_a_function_that_fails_refuses_the_batch_as_a_whole_too(self):
-        disk = Disk(2)
+    @pytest.mark.parametrize("dumped", [False, True])
+    def test_what_came_of_the_others_is_owed_where_a_function_fails(self, dumped):
+        disk = Disk(1)
         merger = merger_of("a", on_invalid=Quarantine(disk))
         elements = [Insert(A, 1, 5), Insert(A, 3, 3), Stable(2), Insert(B, 4, 4), Insert(C, 5, 6)]
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(OSError, match="No space left") as error:
             merger.push("a", elements)
+        assert "element 2 of input 'a'" in error.value.__notes__[0]
+        assert disk.kept == [Insert(B, 4, 4)]
         one = merger.status().inputs["a"]
-        assert (one.elements, one.refused, one.frontier) == (0, 0, Merger().frontier)
-        assert merger.push("a", elements) == [Insert(A, 1, 5), Stable(2), Insert(C, 5, 6)]
-        assert merger.status().inputs["a"].refused == 2
-        assert disk.kept == [Insert(A, 3, 3), Insert(A, 3, 3), Insert(B, 4, 4)]
+        assert (one.elements, one.refused, one.frontier) == (3, 2, 2)
+        merger = stored(merger) if dumped else merger
+        assert merger.push("a", Stable(3)) == [Insert(A, 1, 5), Stable(2), Insert(C, 5, 6), Stable(3)]
 
     @pytest.mark.parametrize("policy", [Raise(), Drop(), Quarantine()], ids=lambda p: type(p).__name__)
     def test_a_refused_element_is_counted_once(self, policy):

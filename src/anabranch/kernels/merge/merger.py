@@ -434,7 +434,7 @@ class Merger:
             self.tallies[name].led += len(output)
         self.owed = whole([*([] if self.owed is None else [self.owed]), output])
         refused, self.refused = self.refused, []
-        error = answered(refused, self.on_broken, self.on_late)
+        error = answered(refused, self.on_invalid, self.on_broken, self.on_late)
         output, self.owed = self.owed, None
         if error is None:
             return output

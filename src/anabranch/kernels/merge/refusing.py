@@ -1,8 +1,8 @@
 """What a merge refuses: elements that are counted, left out, and told to a policy.
 
-What is invalid by itself is told before anything of its batch is used, so where that policy raises, the push
-has not taken place. What breaks a promise or is late shows only while a batch is merged: it is noted then,
-and told when all of the batch is done and its output is safe.
+Where what is invalid is to be raised, it is before anything of its batch is used: the push has not taken
+place. All else that is refused is noted, and told when the batch is done and its output is safe: what is
+invalid first, then what breaks a promise or is late, which shows only while a batch is merged.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class BrokenPropertyError(InvalidElementError):
 
 
 def valid(merger: Merger, name: str, batch: Batch) -> Batch:
-    """The elements that break no rule by their times; the policy hears of the others first."""
+    """The elements that break no rule by their times; the others are raised, or noted for the policy."""
     one, tally = merger.inputs[name], merger.tallies[name]
     rules = np.full(len(batch), VALID, np.int8)
     said = check_times(batch.kind, batch.start, batch.end, batch.old_end, one.said, rules)
@@ -46,7 +46,10 @@ def valid(merger: Merger, name: str, batch: Batch) -> Batch:
         frontiers = np.maximum.accumulate(np.where(batch.kind == Kind.STABLE, batch.start, BEGINNING))
         for row, element in zip(invalid.tolist(), batch.take(invalid).elements(), strict=True):
             frontier = max(one.said, int(frontiers[row]))
-            merger.on_invalid(Violation(BROKEN[rules[row]], first + row, element, frontier, name))
+            violation = Violation(BROKEN[rules[row]], first + row, element, frontier, name)
+            if isinstance(merger.on_invalid, Raise):
+                raise InvalidElementError(violation)
+            merger.refused.append(violation)
     one.said = said
     tally.refused += len(invalid)
     return batch.take(rules == VALID) if len(invalid) else batch
@@ -104,15 +107,18 @@ def said_by(merger: Merger, number: int, batch: Batch) -> tuple[str, int]:
     return name, merger.tallies[name].elements + merger.tallies[name].refused - len(batch) + 1
 
 
-def answered(refused: list[Violation], on_broken: OnBroken, on_late: Policy) -> Exception | None:
+def answered(
+    refused: list[Violation], on_invalid: Policy, on_broken: OnBroken, on_late: Policy
+) -> Exception | None:
     """Tell the policies of all that was noted; the first error that comes of it.
 
     Where a function that sets aside fails, it is asked for the others all the same.
     """
     first: Exception | None = None
+    answers = {Rule.LATE: on_late, Rule.BROKEN_PROPERTY: on_broken}
     for violation in refused:
         late = violation.rule is Rule.LATE
-        answer = on_late if late else on_broken
+        answer = answers.get(violation.rule, on_invalid)
         assert isinstance(answer, Policy), "a merge that generalises leaves nothing out"
         try:
             if isinstance(answer, Raise):
