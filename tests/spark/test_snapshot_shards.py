@@ -220,6 +220,17 @@ def test_a_snapshot_that_is_read_again_before_the_log_goes_on_replaces_its_rows(
     assert shown(query) == [("q", 9, 11), ("r", 11, FOREVER)]
 
 
+def test_a_shard_in_which_all_rows_are_gone_meets_the_merge_as_others_do():
+    query = Query(ORDERED, replace(FRAGMENT, replicas=("a", "b")), shards=3, rows=1000)
+    b = [Said("b", "snapshot", 9, "x", 0, "p")]
+    for n in range(1, 9):
+        b += [Said("b", "insert", 12, "x", n, "q"), Said("b", "delete", 12, "x", n)]
+    query.hear(numbered([*b, Said("b", "stable", None)]))
+    query.store()
+    query.hear(numbered([Said("a", "insert", 1, "x", 0, "p"), Said("a", "stable", None)]))
+    assert shown(query) == [("p", 1, FOREVER)]
+
+
 @pytest.mark.parametrize("layout", [ORDERED, UNORDERED])
 def test_a_row_that_is_read_beside_the_log_says_nothing_where_its_values_are_known(layout):
     query = Query(layout)

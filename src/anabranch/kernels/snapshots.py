@@ -150,8 +150,8 @@ class Beginning:
     def _events(self) -> Batch:
         events = self.shown.current()
         count = np.repeat(np.arange(len(events)), events.count)
-        payload = events.payload
-        whole = stacked(payload.to_batches()) if payload.num_columns else rows_without_columns(len(events))
+        parts = events.payload.to_batches() if events.payload.num_columns else []
+        whole = stacked(parts) if parts else rows_without_columns(len(events))
         nothing = np.zeros(len(events), np.int64)
         kind = np.full(len(events), INSERT, np.int8)
         batch = Batch(kind, events.start, events.end, nothing, whole).identified(events.identity)
