@@ -87,7 +87,7 @@ def sources(root: Path) -> list[Path]:
         path
         for name in PACKAGES
         for path in sorted((package / name).rglob("*.py"))
-        if not (name == "engines/spark" and path.stem in GLUE)
+        if not (name == "engines/spark" and path.stem in GLUE) and path.stem != "compiled"
     ]
 
 

@@ -106,7 +106,7 @@ def test_a_campaign_is_drawn_from_its_seed_alone():
     assert all("model/dialects" in fault.path for fault in first)
 
 
-def test_what_only_talks_to_spark_has_no_faults():
+def test_what_only_talks_to_spark_or_to_numba_has_no_faults():
     names = {path.relative_to(ROOT / "src" / "anabranch").as_posix() for path in sources(ROOT)}
     assert {
         "model/batch.py",
@@ -114,7 +114,9 @@ def test_what_only_talks_to_spark_has_no_faults():
         "engines/embedded/inbox.py",
         "engines/spark/shard.py",
     } <= names
-    assert names.isdisjoint({"engines/spark/session.py", "oracle/merge.py", "cli/main.py"})
+    assert names.isdisjoint(
+        {"model/compiled.py", "engines/spark/session.py", "oracle/merge.py", "cli/main.py"}
+    )
 
 
 def test_a_footprint_is_the_lines_that_were_run(tmp_path):
