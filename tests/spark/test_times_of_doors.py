@@ -69,7 +69,7 @@ def test_a_folder_reads_texts_in_its_zone_or_that_of_the_session(spark, tmp_path
     spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
     try:
         rows = ab.folder(spark, tmp_path / "in", schema="at timestamp, v long", zone=named)
-        merged = ab.merge(rows, start="at", replica="replica", disorder="1 minute")
+        merged = ab.merge(rows, start="at", replica="replica", disorder="1 minute", lossy=False)
         ab.wait(ab.write_folder(merged, tmp_path / "out", checkpoint=tmp_path / "c", available_now=True))
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
