@@ -2,10 +2,10 @@
 
     PYTHONPATH=tests .venv/bin/python -m laws.flood --cases 10000 --seed 7
 
-A flood is drawn from its seed alone. Few payloads and few times: so events repeat, meet and are corrected
-from ends that nobody showed. What comes out is valid and never behind its own stable; of small floods it is,
-batch by batch, what the oracle gives for the elements one by one. Of those that break a rule by their times,
-or what the case needs, both hear nothing.
+A flood is drawn from its seed alone. Few payloads and few starts: so events repeat, meet and are corrected
+from ends that nobody showed, and a stable that comes alone may have much to say. What comes out is valid and
+never behind its own stable; of small floods it is, batch by batch, what the oracle gives for the elements one
+by one. Of those that break a rule by their times, or what the case needs, both hear nothing.
 """
 
 import argparse
@@ -104,6 +104,7 @@ class _Drawing:
         self.honest = random.choice((0.0, 0.5, 0.9)) if case is Case.R4 else 1.0
         self.payloads = [{"value": f"v{n}"} for n in range(random.randint(1, 4))]
         self.width = random.randint(1, 6)
+        self.lengths = random.choice((2 * self.width, 2 * self.width, 300))
         self.adjusts = 0.03 if case in ORDERED else random.choice((0.1, 0.5, 0.9))
         self.stables = random.choice((0.0, 0.02, 0.15))
 
@@ -127,6 +128,8 @@ class _Drawing:
             return Act(name, "idle")
         if draw < 0.32:
             return Dump()
+        if draw < 0.45:
+            return Push(name, [self._stable(name)])
         size = random.randint(100, 1500) if self.large else random.randint(1, 25)
         return Push(name, self._elements(name, size))
 
@@ -151,9 +154,7 @@ class _Drawing:
     def _element(self, name: str) -> Element:
         random, said = self.random, self.said[name]
         if random.random() < self.stables:
-            time = FOREVER if random.random() < 0.02 else said + random.randint(-1, 3)
-            self.said[name] = max(said, min(time, 1_000))
-            return Stable(time)
+            return self._stable(name)
         payload = random.choice(self.payloads)
         start = max(0, said + random.randint(-2, self.width))
         if random.random() >= self.adjusts:
@@ -161,8 +162,14 @@ class _Drawing:
         end = start if random.random() < 0.25 else self._end(start)
         return Adjust(payload, start, self._end(start), end)
 
+    def _stable(self, name: str) -> Stable:
+        said = self.said[name]
+        time = FOREVER if self.random.random() < 0.02 else said + self.random.randint(-1, 3)
+        self.said[name] = max(said, min(time, 1_000))
+        return Stable(time)
+
     def _end(self, start: int) -> int:
-        return FOREVER if self.random.random() < 0.1 else start + self.random.randint(0, 2 * self.width)
+        return FOREVER if self.random.random() < 0.1 else start + self.random.randint(0, self.lengths)
 
 
 class Subject:
