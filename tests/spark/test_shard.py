@@ -80,6 +80,11 @@ class TestManyChannels:
         monkeypatch.setattr(sharding, "BYTES", 1)
         assert self.pushes(monkeypatch, 20) == ["a"] * 20 + ["b"] * 20 + ["a", "b"]
 
+    def test_no_more_waits_than_is_enough(self, monkeypatch):
+        """Three events of each channel: with six, those of two channels are merged together."""
+        monkeypatch.setattr(sharding, "ENOUGH", 6)
+        assert self.pushes(monkeypatch, 20) == ["a"] * 10 + ["b"] * 10 + ["a", "b"]
+
     def test_what_the_merge_refuses_of_them_is_placed(self):
         repeats = [row for n in range(3) for row in said(event("v", 5, 9), channel=str(n), first=10 * n)]
         fragment = Fragment(Case.R3, properties=Properties.of(Fact.KEYED))
