@@ -1,7 +1,7 @@
 """Logical merge of the replicas that the rows of a streaming frame name."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from os import PathLike, fspath
@@ -17,6 +17,7 @@ from anabranch.engines.spark.layout import ALONE, Layout, names_of
 from anabranch.engines.spark.one_row import SEVERAL, several_open_rows
 from anabranch.engines.spark.packing import ROWS, Packing
 from anabranch.engines.spark.refusal import FIELDS
+from anabranch.engines.spark.replica_frames import in_one_frame
 from anabranch.engines.spark.row_types import arrow_schema, check_forms
 from anabranch.engines.spark.session import shards_of
 from anabranch.engines.spark.shards import shard_ids
@@ -40,7 +41,7 @@ POLICY, SETTINGS, SHARDS = "anabranch.policy", "anabranch.settings", "anabranch.
 
 
 def merge(
-    rows: "DataFrame | Door",
+    rows: "DataFrame | Door | Mapping[str, DataFrame]",
     *,
     start: str,
     end: str | None = None,
@@ -68,6 +69,7 @@ def merge(
 ) -> "DataFrame":
     """The rows of several replicas as one stream of element rows.
 
+    ``rows`` are a frame, a source such as `folder`, or frames by the names of their replicas.
     ``start`` and ``end`` name the columns of the lifetime (or ``duration``; neither: a point); ``replica``
     the column that says who sent a row; ``payload`` what an event is (default: all other columns) and
     ``identity`` what of it tells events apart. How far a replica has come is known from rows whose ``kind``
@@ -82,6 +84,7 @@ def merge(
     Out come the columns kind, start, end, old_end and the payload, with at most one stable per micro-batch
     after all it covers, and ``refused`` for rows that were not used (null for elements).
     """
+    rows, replica, replicas = in_one_frame(rows, replica, replicas)
     static = kind is None and disorder is None and _is_static(rows)
     inferred = is_inferred(replica=replica, kind=kind, disorder=disorder, static=static)
     check_answered(lossy, inferred=inferred)

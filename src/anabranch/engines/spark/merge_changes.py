@@ -11,6 +11,7 @@ from anabranch.engines.spark.merge import declared_properties, fragment_of, merg
 from anabranch.engines.spark.one_row import policy_of_changes
 from anabranch.engines.spark.ops import spellings
 from anabranch.engines.spark.packing import ROWS
+from anabranch.engines.spark.replica_frames import in_one_frame
 from anabranch.kernels.merge.merger import Generalise, Merger
 from anabranch.model.output_policy import OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def merge_changes(
-    rows: "DataFrame | Door",
+    rows: "DataFrame | Door | Mapping[str, DataFrame]",
     *,
     key: str | Iterable[str],
     time: str,
@@ -73,6 +74,7 @@ def merge_changes(
 
     Memory: the table of each replica, by time its changes since the last stable too, and what `merge` holds.
     """
+    rows, replica, replicas = in_one_frame(rows, replica, replicas)
     layout, fragment = changes_parts(
         key=key,
         time=time,
