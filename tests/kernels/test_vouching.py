@@ -77,8 +77,9 @@ class TestRemoved:
         merger = merger_of("north", "south", case=case)
         merger.push("north", [Insert(A, 1, 5), Insert(B, 1, 5)])
         merger.push("south", Stable(9))
-        told = "2 events of north that south does not have were removed; inputs that may lose rows"
-        assert told in str(merger.status())
+        told = str(merger.status())
+        assert "2 events of north that south does not have were removed; " in told
+        assert "inputs that may lose rows are lossy (complete=False, --lossy)" in told
 
 
 def test_of_repeats_those_count_that_the_leader_never_showed():

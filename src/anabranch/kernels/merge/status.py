@@ -138,7 +138,9 @@ class Status:
             "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows
         )
         removed = removals({name: one.removed for name, one in self.inputs.items()})
-        tail = [f"{words}; inputs that may lose rows are attached with complete=False" for words in removed]
+        tail = [
+            f"{words}; inputs that may lose rows are lossy (complete=False, --lossy)" for words in removed
+        ]
         tail += [one.text(clock) for one in self.disagreements[:5]] + list(self.moves) + [self.stuck or ""]
         return "\n".join([head, table, *(line for line in tail if line)])
 
