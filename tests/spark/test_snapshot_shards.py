@@ -212,6 +212,16 @@ def test_rows_of_one_that_left_go_on_as_they_were_and_end_at_the_snapshot_that_d
     assert sum(shard.beginnings.since.get("b", (9, 0))[1] for shard in query.shards) == 1
 
 
+def test_a_row_that_the_log_ends_while_its_replica_waits_is_ended_when_it_goes_on():
+    query = Query(ORDERED, replace(FRAGMENT, policy=EveryChange(), replicas=("a", "b")), shards=2)
+    a = [Said("a", "insert", 1, "x", 1, "p"), Said("a", "insert", 2, "x", 2, "q"), Said("a", "stable", 6)]
+    query.hear(numbered(a))
+    b = [Said("b", "snapshot", 5, "x", 1, "p"), Said("b", "snapshot", 5, "x", 2, "q")]
+    b += [Said("b", "update", 9, "x", 1, "p"), Said("b", "delete", 9, "x", 2), Said("b", "stable", 9)]
+    query.hear(numbered(b))
+    assert shown(query) == [("p", 1, 9), ("p", 9, FOREVER), ("q", 2, 9)]
+
+
 def test_a_snapshot_that_is_read_again_before_the_log_goes_on_replaces_its_rows():
     query = Query(ORDERED)
     rows = [Said("b", "snapshot", 9, "x", 1, "p"), Said("b", "snapshot", 12, "x", 1, "q")]

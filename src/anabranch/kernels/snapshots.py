@@ -120,8 +120,7 @@ class Beginning:
         """What takes back all that was said; then the replica waits for others again."""
         said = self.said()
         self.alone, self.met = False, None
-        kind = np.full(len(said), ADJUST, np.int8)
-        return Batch(kind, said.start, said.start, said.end, said.payload)
+        return _adjusts(said, said.start)
 
     def begun(self, frontier: int) -> Begun:
         """How the replica goes on, where the frontier of the merge is this by now."""
@@ -137,14 +136,8 @@ class Beginning:
         until = self.time if self.alone else max(self.until, frontier)
         others = others.take(others.start < until)
         longer = others.take(others.end > until)
-        cut = Batch(
-            np.full(len(longer), ADJUST, np.int8),
-            longer.start,
-            np.full(len(longer), until),
-            longer.end,
-            longer.payload,
-        )
-        parts = [others, cut] if self.alone else [own, others, cut]
+        cut = _adjusts(longer, np.full(len(longer), until))
+        parts = [others, cut] if self.alone else [*_as_met(own, self.met), others, cut]
         return Begun(concat([part for part in parts if len(part)] or parts[:1]), rows)
 
     def _events(self) -> Batch:
@@ -213,9 +206,34 @@ def _numbers(*words: Words) -> tuple[NDArray[np.int64], int]:
     return number, int(new.sum())
 
 
-def _among(events: Batch, others: Batch) -> NDArray[np.bool_]:
-    """Which events have the payload and start of one of the others."""
+def _paired(events: Batch, others: Batch) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Numbers of both that are equal where payload and start are; how many there are."""
     number, _ = _numbers(events.identities, others.identities)
     start = np.concatenate([events.start, others.start]).view(np.uint64)
-    pairs, _ = _numbers(np.stack([number.view(np.uint64), start], axis=1))
-    return np.isin(pairs[: len(events)], pairs[len(events) :])
+    pairs, count = _numbers(np.stack([number.view(np.uint64), start], axis=1))
+    return pairs[: len(events)], pairs[len(events) :], count
+
+
+def _among(events: Batch, others: Batch) -> NDArray[np.bool_]:
+    """Which events have the payload and start of one of the others."""
+    pairs, known, _ = _paired(events, others)
+    return np.isin(pairs, known)
+
+
+def _as_met(events: Batch, met: Batch) -> list[Batch]:
+    """Inserts of events with the ends that the merge shows, and adjusts to their own.
+
+    A policy that follows every change hears of an end only by an adjust.
+    """
+    pairs, known, count = _paired(events, met)
+    ends = np.full(count, BEGINNING)
+    ends[known] = met.end
+    shown = np.where(ends[pairs] == BEGINNING, events.end, ends[pairs])
+    inserts = Batch(events.kind, events.start, shown, events.old_end, events.payload)
+    other = shown != events.end
+    return [inserts.identified(events.identities), _adjusts(inserts.take(other), events.end[other])]
+
+
+def _adjusts(events: Batch, end: NDArray[np.int64]) -> Batch:
+    kind = np.full(len(events), ADJUST, np.int8)
+    return Batch(kind, events.start, end, events.end, events.payload)
