@@ -222,6 +222,15 @@ def test_a_row_that_the_log_ends_while_its_replica_waits_is_ended_when_it_goes_o
     assert shown(query) == [("p", 1, 9), ("p", 9, FOREVER), ("q", 2, 9)]
 
 
+def test_a_row_that_came_and_went_while_its_replica_waited_for_another_is_ended_when_both_go_on():
+    query = Query(ORDERED, replace(FRAGMENT, policy=EveryChange(), replicas=("a", "b")), shards=2)
+    b = [Said("b", "snapshot", 5, "x", 1, "p"), Said("b", "insert", 8, "x", 2, "q")]
+    query.hear(numbered([*b, Said("b", "delete", 9, "x", 2), Said("b", "stable", 9)]))
+    a = [Said("a", "insert", 1, "x", 1, "p"), Said("a", "insert", 8, "x", 2, "q"), Said("a", "stable", 8)]
+    query.hear(numbered(a))
+    assert shown(query) == [("p", 1, FOREVER), ("q", 8, 9)]
+
+
 def test_a_snapshot_that_is_read_again_before_the_log_goes_on_replaces_its_rows():
     query = Query(ORDERED)
     rows = [Said("b", "snapshot", 9, "x", 1, "p"), Said("b", "snapshot", 12, "x", 1, "q")]

@@ -29,7 +29,7 @@ from anabranch.model.batch import Batch, concat
 from anabranch.model.identity import Words
 from anabranch.model.relation import Relation
 from anabranch.model.rows import rows_without_columns, stacked
-from anabranch.model.time import BEGINNING
+from anabranch.model.time import BEGINNING, FOREVER
 
 UNKNOWN = BEGINNING
 """Since when a row of a snapshot has been there."""
@@ -58,7 +58,8 @@ class Beginning:
     >>> begins.meet(Batch.of([Insert({"id": 1}, 3, 20), Insert({"id": 3}, 5, 20)]))
     >>> print(text(begins.begun(10).elements.elements()))
     + {"id": 1} [3, 20)
-    + {"id": 2} [10, 12)
+    + {"id": 2} [10, ∞)
+    ~ {"id": 2} [10, ∞) -> [10, 12)
     + {"id": 3} [5, 20)
     ~ {"id": 3} [5, 20) -> [5, 10)
     """
@@ -221,14 +222,14 @@ def _among(events: Batch, others: Batch) -> NDArray[np.bool_]:
 
 
 def _as_met(events: Batch, met: Batch) -> list[Batch]:
-    """Inserts of events with the ends that the merge shows, and adjusts to their own.
+    """Inserts of events with the ends that the merge shows, or with none, and adjusts to their own.
 
-    A policy that follows every change hears of an end only by an adjust.
+    A policy that follows every change hears of an end only by an adjust, and rows of a table begin with none.
     """
     pairs, known, count = _paired(events, met)
     ends = np.full(count, BEGINNING)
     ends[known] = met.end
-    shown = np.where(ends[pairs] == BEGINNING, events.end, ends[pairs])
+    shown = np.where(ends[pairs] == BEGINNING, FOREVER, ends[pairs])
     inserts = Batch(events.kind, events.start, shown, events.old_end, events.payload)
     other = shown != events.end
     return [inserts.identified(events.identities), _adjusts(inserts.take(other), events.end[other])]
