@@ -8,6 +8,10 @@ import pyarrow as pa
 import pytest
 
 from anabranch import BEGINNING, FOREVER, Adjust, Attach, Detach, Insert, Stable, ticks
+from anabranch.connectors.json_rows import json_rows
+from anabranch.engines.spark.layout import Layout, Place
+from anabranch.engines.spark.ops import spellings
+from anabranch.engines.spark.order import TASK_ROWS, place_text
 from anabranch.engines.spark.refusal import change_text, from_bytes, refusal, to_bytes
 from anabranch.kernels.changes import Op, changes
 from anabranch.model.validity import Rule, Violation
@@ -83,3 +87,46 @@ def test_a_tick_that_no_date_is_stays_a_tick():
 
 def test_without_a_clock_times_are_ticks():
     assert json.loads(shown(Insert({"v": 5}, TEN, NOON), None).raw)["start"] == TEN
+
+
+ROLES = Layout("at", "until", "was", kind="kind", replica="who", channel="by", sequence="n")
+
+
+@pytest.mark.parametrize("clock", [INSTANT, pa.date32(), pa.int64()])
+@pytest.mark.parametrize(
+    "element", [Insert({"v": 1}, 3, 9), Adjust({"v": 2}, 3, 9, FOREVER), Stable(3), Attach(3)]
+)
+def test_what_was_refused_is_told_in_the_columns_of_its_rows_and_reads_again(clock, element):
+    violation = Violation(Rule.DETACHED_INPUT, 7, element, 4, "west")
+    own = {"who": "west", "by": "left", "n": 7}
+    raw = refusal(violation, "west/left row 7", clock, roles=ROLES.roles(), own=own).raw
+    times = [(name, clock) for name in ("at", "until", "was")]
+    texts = [(name, pa.string()) for name in ("kind", "who", "by")]
+    columns = pa.schema([("v", pa.int64()), *times, *texts, ("n", pa.int64())])
+    read = ROLES.read(json_rows([raw.encode()], columns).rows, Place("again"))
+    assert not read.refused
+    assert list(read.batch.objects()) == [element]
+    assert (read.replicas, read.channels, read.sequence.tolist()) == (["west"], ["left"], [7])
+
+
+def test_a_refused_change_is_told_in_the_columns_of_its_rows_and_reads_again():
+    layout = Layout("committed", kind="did", replica="who", key=("id",), ops=spellings({}))
+    columns = pa.schema(
+        [("id", pa.int64()), ("committed", INSTANT), ("did", pa.string()), ("who", pa.string())]
+    )
+    for op in ("insert", "update", "delete", "upsert"):
+        row = {"id": 1, "committed": datetime(2026, 3, 1, tzinfo=UTC), "did": op, "who": "west"}
+        first = layout.read(pa.RecordBatch.from_pylist([row], columns), Place("first"))
+        text = change_text(first.batch, 0, layout.roles(), {"who": "west"})
+        violation = Violation(Rule.CHANGE_BEHIND_STABLE, 7, text, 4, "west")
+        raw = refusal(violation, "west row 7", INSTANT, roles=layout.roles()).raw
+        again = layout.read(json_rows([raw.encode()], columns).rows, Place("again"))
+        assert not again.refused
+        assert again.batch.start.tolist() == first.batch.start.tolist()
+        assert again.batch.old_end.tolist() == first.batch.old_end.tolist()
+        assert again.batch.payload.to_pylist() == [{"id": 1}]
+
+
+def test_a_row_without_a_sequence_is_placed_by_its_task():
+    assert place_text("b", "b", TASK_ROWS + 87, by_task=True) == "b, task 1 row 87"
+    assert place_text("b", "left", 87) == "b/left row 87"

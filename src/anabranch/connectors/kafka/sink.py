@@ -30,7 +30,7 @@ from anabranch.connectors.begun_with import begun_with, check_begun_with, topic_
 from anabranch.connectors.kafka.cluster import SECONDS, BrokerError, Cluster, Topic, check_packages
 from anabranch.connectors.kafka.envelopes import envelopes
 from anabranch.connectors.local_path import local_path
-from anabranch.connectors.origin import check_apart, folder_of
+from anabranch.connectors.origin import FilePlaces, check_apart, folder_of, is_numbered
 from anabranch.connectors.seal import seal
 from anabranch.connectors.soundness import went_back
 from anabranch.connectors.starting import check_elements, check_streaming, check_trigger, started
@@ -109,7 +109,8 @@ def write_kafka(
     check_streaming(rows)
     place = local_path(checkpoint)
     aside = local_path(quarantine) if quarantine is not None else place / "quarantine"
-    check_apart(folder_of(rows), None, place, aside)
+    source = folder_of(rows)
+    check_apart(source, None, place, aside)
     begins = begun_with(rows, topic_sink(given.name, format, key))
     check_begun_with(place, begins)
     whole = Topic(given.name, where, {**(config or {}), **given.config})
@@ -124,6 +125,7 @@ def write_kafka(
         query_id(place),
         str(aside),
         str(place),
+        str(source) if source is not None and is_numbered(rows) else None,
     )
     rows.sparkSession.dataSource.register(KafkaSink)
     writer = rows.writeStream.format(NAME).option("secret", msgspec.json.encode(told).decode())
@@ -142,6 +144,8 @@ class Sending(msgspec.Struct, frozen=True):
     query: str
     quarantine: str
     checkpoint: str
+    source: str | None = None
+    """The folder whose files and lines number the rows, if they do."""
 
 
 class KafkaSink(DataSource):
@@ -199,6 +203,9 @@ class KafkaWriter(DataSourceStreamArrowWriter):
                         send(value, key, number)
             for word, envelope in envelopes(changed, sending.key or (), sending.topic):
                 send(envelope, word, None)
+            if refused and sending.source is not None:
+                places = FilePlaces(Path(sending.source), Path(sending.checkpoint), batch)
+                refused = [places.placed(row) for row in refused]
             name = f"{sending.query}-{batch:09}-{task:04}.jsonl"
             _quarantine(Path(sending.quarantine), name, refused)
         return Sent(stables)

@@ -25,7 +25,7 @@ from anabranch.connectors.begun_with import begun_with, check_begun_with
 from anabranch.connectors.begun_with import table_sink as sink_settings
 from anabranch.connectors.folder_sink import QUARANTINE
 from anabranch.connectors.local_path import local_path
-from anabranch.connectors.origin import check_apart, folder_of
+from anabranch.connectors.origin import FilePlaces, check_apart, folder_of, is_numbered
 from anabranch.connectors.seal import seal
 from anabranch.connectors.soundness import went_back
 from anabranch.connectors.starting import check_elements, check_streaming, check_trigger, started
@@ -108,13 +108,16 @@ def write_table(
     columns = element_columns(rows.schema)
     shape.view(columns)
     check_streaming(rows)
-    check_apart(folder_of(rows), place, base)
+    source = folder_of(rows)
+    check_apart(source, place, base)
     begins = begun_with(rows, shape.settings())
     check_begun_with(base, begins)
     check_table(place, base, shape, columns)
     target = shape.target(place, query_id(base), columns, base / _MARK, compact_every, kept)
     target.prepare()
-    writer = rows.writeStream.foreachBatch(TableWriter(target, columns, aside, checkpoint=base))
+    numbered = source if is_numbered(rows) else None
+    written = TableWriter(target, columns, aside, checkpoint=base, source=numbered)
+    writer = rows.writeStream.foreachBatch(written)
 
     def first() -> None:
         written, last = target.written(), begun(base)
@@ -225,6 +228,8 @@ class TableWriter:
     quarantine: Path
     frontier: int = BEGINNING
     checkpoint: Path | None = None
+    source: Path | None = None
+    """The folder whose files and lines number the rows, if they do."""
 
     def __call__(self, frame: "DataFrame", batch: int) -> None:
         """Write a micro-batch; its rows are computed in any case, for Spark writes its state with them."""
@@ -250,9 +255,12 @@ class TableWriter:
         if not len(refused):
             file.unlink(missing_ok=True)
             return
+        rows = refused.to_pylist()
+        if self.source is not None and self.checkpoint is not None:
+            rows = map(FilePlaces(self.source, self.checkpoint, batch).placed, rows)
         self.quarantine.mkdir(parents=True, exist_ok=True)
         with whole(str(file)) as out:
-            out.writelines(f"{text_of(row)}\n".encode() for row in refused.to_pylist())
+            out.writelines(f"{text_of(row)}\n".encode() for row in rows)
 
 
 def element_columns(schema: "StructType") -> pa.Schema:

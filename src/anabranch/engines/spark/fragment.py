@@ -47,6 +47,10 @@ class Fragment:
     """Changes of a key count by commit time, not in the order of their channel."""
     columns: tuple[tuple[str, str], ...] = ()
     """What the columns of the rows were read as, by role, as far as the state depends on it."""
+    roles: tuple[tuple[str, str], ...] = ()
+    """The columns of the rows that are not payload, by role; none: refused rows are told in our own words."""
+    by_task: bool = False
+    """Rows have no order of their own, and are numbered by the task that read them."""
     clock: pa.DataType | None = None
     """The type of the times of the rows, for people; None: ticks."""
 

@@ -252,6 +252,8 @@ def planned(rows: Columns, layout: Layout, fragment: Fragment) -> tuple[Layout, 
     fragment = replace(
         fragment,
         columns=tuple(layout.settings(schema).items()),
+        roles=tuple(layout.roles().items()),
+        by_task=unordered,
         clock=_clock(schema.field(layout.start).type),
         by_time=fragment.by_time or (fragment.key is not None and unordered),
     )

@@ -27,16 +27,22 @@ class Stretch:
         return replace(said, voices=(self.voice,), voice=np.zeros(len(said), np.int32))
 
 
-def place_in(parcel: Parcel, row: int) -> str:
-    """Where a row of a parcel comes from, for people to find it."""
-    voice = parcel.voices[parcel.voice[row]]
-    return place_text(voice.replica, voice.channel, voice.sequence + int(parcel.row[row]))
+TASK_ROWS = 1 << 40
+"""More rows than a task reads: the number of a row without a sequence is that of its task and its own."""
 
 
-def place_text(replica: str, channel: str, number: int) -> str:
-    """Which row of which channel one is."""
+def number_of(parcel: Parcel, row: int) -> int:
+    """The number of a row of a parcel in the order of its channel."""
+    return int(parcel.voices[parcel.voice[row]].sequence + int(parcel.row[row]))
+
+
+def place_text(replica: str, channel: str, number: int, *, by_task: bool = False) -> str:
+    """Which row of which channel one is, for people to find it."""
     where = replica if channel in ("", replica) else f"{replica}/{channel}"
-    return f"{where} row {number}"
+    if not by_task:
+        return f"{where} row {number}"
+    task, row = divmod(number, TASK_ROWS)
+    return f"{where}, task {task} row {row}"
 
 
 @dataclass(frozen=True, slots=True)

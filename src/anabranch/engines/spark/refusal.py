@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from anabranch.kernels.changes import Op
 from anabranch.model.batch import Batch
-from anabranch.model.elements import Adjust, Attach, Detach, Insert, Stable
+from anabranch.model.elements import Adjust, Attach, Control, Detach, Element, Insert, Stable
 from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.model.validity import Drop, Policy, Raise, Violation
 
@@ -67,16 +67,22 @@ def refusal(
     *,
     raw: str | None = None,
     known: int | None = None,
+    roles: Mapping[str, str] | None = None,
+    own: Mapping[str, Any] | None = None,
 ) -> Refusal:
     """A violation of a rule as a refusal, with times as the rows have them, or ticks without a clock.
 
     ``raw`` is the row where it is not the element that breaks the rule; ``known`` a tick that the reason
-    names beside those of the row, if that is not the frontier.
+    names beside those of the row, if that is not the frontier. With ``roles``, what was refused is told in
+    the columns of the rows, ``own`` has those that say whose and which it is, and it may be read again.
     """
     times = _Times(clock)
     match violation.element if raw is None else raw:
         case str() as text:
-            row = times.in_record(text)
+            names = [roles[name] for name in _TIMES if name in roles] if roles else _TIMES
+            row = times.in_record(text, names)
+        case element if roles:
+            row = _text({**_as_row(element, roles, times), **(own or {})})
         case Insert(payload, start, end):
             row = _text({"payload": dict(payload), "start": times.shown(start), "end": times.shown(end)})
         case Adjust(payload, start, old_end, end):
@@ -92,9 +98,36 @@ def refusal(
     return Refusal(violation.code, times.in_words(violation.message), violation.input or "", place, row)
 
 
-def change_text(batch: Batch, row: int) -> str:
-    """A change of a batch as text, in the form of the change-rows dialect."""
+def _as_row(element: Element | Control, roles: Mapping[str, str], times: "_Times") -> dict[str, Any]:
+    """An element in the columns of the rows that it came as; a role that no column has is left out."""
+    payload: Mapping[str, Any] = {}
+    said: dict[str, Any] = {}
+    match element:
+        case Insert(payload, start, end):
+            said = {"kind": "insert", "start": times.shown(start), "end": times.shown(end)}
+        case Adjust(payload, start, old_end, end):
+            ends = {"old_end": times.shown(old_end), "end": times.shown(end)}
+            said = {"kind": "adjust", "start": times.shown(start), **ends}
+        case Stable(time):
+            said = {"kind": "stable", "start": times.shown(time)}
+        case Attach(guarantee):
+            said = {"kind": "attach", "start": times.shown(guarantee)}
+        case Detach():
+            said = {"kind": "detach"}
+    named = {"op": "kind", "time": "start"}
+    columns = {named.get(role, role): column for role, column in roles.items()}
+    return dict(payload) | {columns[role]: value for role, value in said.items() if role in columns}
+
+
+def change_text(
+    batch: Batch, row: int, roles: Mapping[str, str] | None = None, own: Mapping[str, Any] | None = None
+) -> str:
+    """A change of a batch as text: in the columns of the rows, or in the form of the change-rows dialect."""
     op = Op(batch.old_end[row])
+    if roles:
+        (image,) = batch.payload.slice(row, 1).to_pylist()
+        said = {roles["op"]: op.name.lower(), roles["time"]: int(batch.start[row])}
+        return _text({**image, **said, **(own or {})})
     image = {
         name: value for name, value in batch.payload.slice(row, 1).to_pylist()[0].items() if value is not None
     }
@@ -124,12 +157,12 @@ class _Times:
             self.seen[tick] = _shown(tick, self.clock)
         return self.seen[tick]
 
-    def in_record(self, text: str) -> str:
-        """A record with its times shown."""
+    def in_record(self, text: str, names: Sequence[str]) -> str:
+        """A record with its times shown, which have these names."""
         if self.clock is None or not text.startswith("{"):
             return text
         said = _record.decode(text)
-        ticks = {name: msgspec.json.decode(said[name], type=int) for name in _TIMES if name in said}
+        ticks = {name: msgspec.json.decode(said[name], type=int) for name in names if name in said}
         shown = {name: msgspec.Raw(_encoder.encode(self.shown(tick))) for name, tick in ticks.items()}
         return _text(said | shown)
 

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +30,8 @@ from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.order import (
     Stretch,
     Turn,
+    number_of,
     one_after_the_other,
-    place_in,
     place_text,
     turns_of,
 )
@@ -284,10 +285,11 @@ class Shard:
         if isinstance(self.merger.on_invalid, Drop):
             return
         for n, number in enumerate(refused.number.tolist()):
-            place = place_text(replica, refused.channel[n], number)
-            raw, frontier = change_text(refused.changes, n), self.tables[replica].frontier
+            channel = refused.channel[n]
+            own = self._own(replica, channel, number)
+            raw, frontier = change_text(refused.changes, n, self._roles, own), self.tables[replica].frontier
             violation = Violation(refused.rule(n), number, raw, frontier, replica, refused.detail(n))
-            self._answer(violation, place, int(refused.known[n]))
+            self._answer(violation, channel, int(refused.known[n]))
 
     def _control(
         self, stretch: Stretch, row: NDArray[np.int64], at_the_end: dict[tuple[str, str], int]
@@ -395,15 +397,32 @@ class Shard:
 
     def _refuse(self, violation: Violation) -> None:
         """Hear from the merge what it leaves out."""
-        place, raw = f"shard {self.number}", None
+        place, raw, own, told = f"shard {self.number}", None, None, violation
         if self._pushed is not None:
             parcel, rows, first = self._pushed
             row = violation.position - first
             if 0 <= row < len(rows):
-                place = place_in(parcel, rows[row])
+                voice, number = parcel.voices[parcel.voice[rows[row]]], number_of(parcel, rows[row])
+                own = self._own(voice.replica, voice.channel, number)
+                place = self._place(voice.replica, voice.channel, number)
+                told = replace(violation, position=number)
                 if self.fragment.key is not None:
-                    raw = change_text(parcel.batch(rows[row : row + 1]), 0)
-        self._now.refused.append(refusal(violation, place, self.fragment.clock, raw=raw))
+                    raw = change_text(parcel.batch(rows[row : row + 1]), 0, self._roles, own)
+        self._now.refused.append(
+            refusal(told, place, self.fragment.clock, raw=raw, roles=self._roles, own=own)
+        )
+
+    @property
+    def _roles(self) -> dict[str, str]:
+        return dict(self.fragment.roles)
+
+    def _place(self, replica: str, channel: str, number: int) -> str:
+        return place_text(replica, channel, number, by_task=self.fragment.by_task)
+
+    def _own(self, replica: str, channel: str, number: int) -> dict[str, Any]:
+        """The columns that say whose a row is, and which."""
+        values = {"replica": replica, "channel": channel, "sequence": number}
+        return {column: values[role] for role, column in self._roles.items() if role in values}
 
     def _refuse_all(self, rule: Rule, stretch: Stretch, rows: NDArray[np.int64]) -> None:
         self._refuse_rows(stretch, rows, [rule] * len(rows), [BEGINNING] * len(rows))
@@ -432,14 +451,18 @@ class Shard:
         for n, element in enumerate(batch.objects()):
             said: Element | Control | str = element
             if self.fragment.key is not None and batch.kind[n] == Kind.INSERT:
-                said = change_text(batch, n)
-            place = place_text(replica, stretch.voice.channel, numbers[n])
-            self._answer(Violation(rules[n], numbers[n], said, frontiers[n], replica), place)
+                own = self._own(replica, stretch.voice.channel, numbers[n])
+                said = change_text(batch, n, self._roles, own)
+            violation = Violation(rules[n], numbers[n], said, frontiers[n], replica)
+            self._answer(violation, stretch.voice.channel)
 
-    def _answer(self, violation: Violation, place: str, known: int | None = None) -> None:
+    def _answer(self, violation: Violation, channel: str, known: int | None = None) -> None:
         answer = self.merger.on_invalid
         if isinstance(answer, Quarantine):
-            self._now.refused.append(refusal(violation, place, self.fragment.clock, known=known))
+            replica, number = violation.input or "", violation.position
+            own, place = self._own(replica, channel, number), self._place(replica, channel, number)
+            clock, roles = self.fragment.clock, self._roles
+            self._now.refused.append(refusal(violation, place, clock, known=known, roles=roles, own=own))
         else:
             answer(violation)
 

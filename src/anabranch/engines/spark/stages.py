@@ -9,6 +9,7 @@ from anabranch.engines.spark import parcel, refusal
 from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.layout import Place, Read
+from anabranch.engines.spark.order import TASK_ROWS
 from anabranch.engines.spark.packing import Packing, split
 from anabranch.engines.spark.refusal import Refusal
 from anabranch.engines.spark.slices import sliced
@@ -29,8 +30,6 @@ PARCEL_SCHEMA = pa.schema(
 )
 OBSERVED = "anabranch"
 """The name under which Spark's progress carries what the shards say."""
-
-_TASK_ROWS = 1 << 40
 
 
 def parcel_columns() -> "StructType":
@@ -76,7 +75,7 @@ def packed(rows: "DataFrame", packing: Packing, ids: tuple[int, ...]) -> "DataFr
 def _reads(batches: Iterable[pa.RecordBatch], packing: Packing, task: int) -> Iterator[list[Read]]:
     rows = 0
     for batch in batches:
-        yield [packing.layout.read(batch, Place(f"task {task}", rows, task * _TASK_ROWS + rows))]
+        yield [packing.layout.read(batch, Place(f"task {task}", rows, task * TASK_ROWS + rows))]
         rows += batch.num_rows
 
 
