@@ -162,7 +162,11 @@ def test_a_type_without_a_canonical_form_leaves_no_column_behind():
     assert relation.payloads.schema.names == cleanse.payloads.schema.names == []
 
 
-@pytest.mark.parametrize("wrap", [lambda t: t, pa.list_, lambda t: pa.struct([("in", t)])], ids=str)
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda t: t, pa.list_, lambda t: pa.struct([("in", t)])],
+    ids=["itself", "in a list", "in a struct"],
+)
 def test_a_struct_with_two_fields_of_one_name_is_refused(wrap):
     twice = pa.struct([pa.field("x", pa.int64()), pa.field("x", pa.string())])
     data = pa.record_batch(
