@@ -294,15 +294,30 @@ def test_rows_of_a_snapshot_promise_nothing_about_the_log_after_it():
     assert shown(query) == [("p", 10, 15), ("q", 10, 12), ("r", 12, FOREVER)]
 
 
+def test_rows_of_a_snapshot_are_out_and_not_final_while_one_is_awaited_that_may_say_since_when():
+    query = Query(ORDERED, replace(FRAGMENT, policy=EveryChange(), replicas=("a", "b")), shards=2)
+    query.hear(numbered([Said("b", "snapshot", 9, "x", 1, "p"), Said("b", "snapshot", 9, "x", 2, "q")]))
+    query.store()
+    query.hear([Said("b", "update", 12, "x", 2, "r", number=2), Said("b", "stable", 30, number=3)])
+    assert shown(query) == [("p", 9, FOREVER), ("q", 9, 12), ("r", 12, FOREVER)]
+    assert query.output.frontier == BEGINNING
+    a = [Said("a", "insert", 1, "x", 1, "p"), Said("a", "insert", 2, "x", 2, "q"), Said("a", "stable", 20)]
+    query.hear(numbered([*a[:2], Said("a", "update", 12, "x", 2, "r"), a[2]]))
+    assert shown(query) == [("p", 1, FOREVER), ("q", 2, 12), ("r", 12, FOREVER)]
+    assert query.output.frontier == 30
+    assert [shard.beginnings.since for shard in query.shards] == [{}, {}]
+
+
 def test_nobody_waits_with_a_snapshot_for_a_replica_that_is_idle():
     query = Query(ORDERED, replace(FRAGMENT, replicas=("a", "b")))
-    query.hear([Said("b", "snapshot", 9, "x", 1, "p")])
-    assert shown(query) == []
+    query.hear([Said("b", "snapshot", 9, "x", 1, "p"), Said("b", "stable", 10, number=1)])
+    assert query.output.frontier == BEGINNING
     query.shards = [
         Shard.load(replace(shard.fragment, idle=("a",)), 0, shard.dump()) for shard in query.shards
     ]
-    query.hear([Said("b", "update", 12, "x", 1, "q", number=1), Said("b", "stable", None, number=2)])
+    query.hear([Said("b", "update", 12, "x", 1, "q", number=2), Said("b", "stable", None, number=3)])
     assert shown(query) == [("p", 9, 12), ("q", 12, FOREVER)]
+    assert query.output.frontier == FOREVER
 
 
 def test_the_status_says_who_waits_with_a_snapshot_and_whose_rows_begin_at_one():
@@ -314,10 +329,12 @@ def test_the_status_says_who_waits_with_a_snapshot_and_whose_rows_begin_at_one()
         heard = [(shard, shard.hear([parts[shard.number]])) for shard in query.shards]
         return together(1, [shard_status(shard, one, BEGINNING, 0, 0) for shard, one in heard])
 
-    status = told(Query(ORDERED, replace(FRAGMENT, replicas=("a", "b")), 2, rows=1000))
+    query = Query(ORDERED, replace(FRAGMENT, replicas=("a", "b")), 2, rows=1000)
+    query.hear([Said("a", "insert", 1, "x", 1, "p")])
+    status = told(query)
     assert (status.replicas["b"].snapshot, status.replicas["b"].since_snapshot) == (9, 0)
     assert "waits until others are at its snapshot of 9" in str(status)
     status = told(Query(ORDERED, FRAGMENT, 2, rows=1000))
-    words = "2 rows of b begin at its snapshot of 9: no replica vouches for the time before"
+    words = "2 rows of b begin at its snapshot of 9: no replica has vouched for the time before"
     assert words in str(status)
     assert Lines(None).conduct(status) == [words]

@@ -11,8 +11,9 @@ they are the same if nobody errs. So then
 
 From there on the replica is as any other that guarantees what ends at U or later.
 
-Where nobody vouches for the time before T, the replica must begin *alone*: its rows are out at once, those
-that nobody shows since T. As long as its own log has not come to U, that can be taken back: `withdrawn`.
+Where nobody vouches for the time before T, or none of those who may has spoken, the replica begins *alone*:
+its rows are out at once, those that nobody shows since T. As long as its own log has not come to U, or others
+are awaited, that can be taken back: `withdrawn`.
 
 Memory: the events that the replica shows, and those of the merge just before U, until it has come to U.
 """

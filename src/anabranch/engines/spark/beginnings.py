@@ -71,7 +71,12 @@ class Beginnings:
     def until(self) -> int:
         """How far replicas may go before one that begins with a snapshot has met the merge."""
         waiting = self.waiting.values()
-        times = [one.time if one.alone else one.until for one in waiting if one.alone or one.met is None]
+        alone = self.shard.agreed if self._silent() else FOREVER
+        times = [
+            min(one.time, alone) if one.alone else one.until
+            for one in waiting
+            if one.alone or one.met is None
+        ]
         lag = self.shard.fragment.policy.lag
         return min((min(time, FOREVER - lag) + lag for time in times), default=FOREVER)
 
@@ -83,6 +88,8 @@ class Beginnings:
                 one.meet(shard.merger.given())
                 changed = True
         for name, one in list(self.waiting.items()):
+            if one.alone and self._silent():
+                continue
             if one.met is not None and shard.reached(name) >= one.until:
                 self._begin(name, one)
                 changed = True
@@ -98,10 +105,21 @@ class Beginnings:
         table = self.shard.tables[name]
         table.begin_at(begun.rows.told_apart_by(table.key).identities, begun.rows.start)
 
-    def _alone(self) -> bool:
-        """Where nobody vouches for the time before any snapshot, the earliest must begin alone."""
+    def _inputs(self) -> set[str]:
+        """The replicas that are not idle."""
         merger = self.shard.merger
-        inputs = {name for name, one in merger.inputs.items() if not merger.sides.idle[one.number]}
+        return {name for name, one in merger.inputs.items() if not merger.sides.idle[one.number]}
+
+    def _silent(self) -> set[str]:
+        """Replicas that are awaited, and may vouch for any time."""
+        return {name for name in self._inputs() if not self.shard.frontiers[name]}
+
+    def _alone(self) -> bool:
+        """Where nobody has said anything of the time before any snapshot, the earliest begins alone.
+
+        While one is awaited that may, nothing goes on: the rows are out, and can be taken back.
+        """
+        inputs = self._inputs() - self._silent()
         waiting = {name for name, one in self.waiting.items() if one.met is None}
         if not inputs or not inputs <= waiting:
             return False

@@ -36,7 +36,7 @@ def since_snapshots(status: Status, time: Callable[[int], str]) -> list[str]:
     """Whose rows begin when they were read, because nobody says since when they have been there."""
     return [
         f"{one.since_snapshot:,} rows of {name} begin at its snapshot of {time(one.snapshot)}: no replica "
-        "vouches for the time before"
+        "has vouched for the time before"
         for name, one in status.replicas.items()
         if one.snapshot is not None and one.since_snapshot
     ]
