@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from cli.spark_commands import run as command
 
-from anabranch.cli.beforehand import check_job, known_columns
+from anabranch.cli.beforehand import check_job, check_merge, known_columns
 from anabranch.cli.health import job as looked_at
 from anabranch.cli.health.finding import Asked, State
 from anabranch.cli.job import read_job
@@ -36,6 +36,9 @@ def place(tmp_path):
     for name in ("east", "west"):
         (tmp_path / "feeds" / name).mkdir(parents=True)
     return tmp_path
+
+
+LAG = "policy = {{name = 'half-frozen', lag = {}}}\n"
 
 
 def job_of(place: Path, *parts: str):
@@ -67,6 +70,7 @@ def test_a_job_that_would_run_is_let_through_and_nothing_is_made(place):
         (SOURCE + MERGE + "identity = 'levl'\n" + SINK, "identity is column 'levl', and there is none"),
         (SOURCE + changed(MERGE, "replica", None) + SINK, "replica is not given"),
         (SOURCE + MERGE + "replicas = ['east']\nlossy = ['norht']\n" + SINK, "'norht' is none of 'east'"),
+        (SOURCE + MERGE + LAG.format("60") + SINK, "the lag of the policy is 60 without a unit"),
         (SOURCE + MERGE + SINK + "trigger = '10s'\n", "'10s' is none that Spark knows"),
         (SOURCE + MERGE + "[sink]\npath = 'job.toml/out'\n", "job.toml is a file, and a folder is needed"),
         (SOURCE + MERGE + TABLE.replace("history", "current") + "key = 'room'\n", "'room' is none"),
@@ -82,6 +86,12 @@ def test_a_mistake_is_told_without_spark(place, text, words):
     with pytest.raises((ValueError, OSError, TypeError), match=words) as caught:
         check_job(job_of(place, text))
     assert words in str(caught.value) or caught.value.filename.endswith(words)
+
+
+def test_a_lag_is_a_length_of_time_that_a_checkpoint_tells_in_words(place):
+    job = job_of(place, SOURCE, MERGE, LAG.format("'5 min'"), SINK, SPARK)
+    settings = check_merge(job, known_columns(job)).settings
+    assert settings["policy"] == "half-frozen, 5 minutes behind"
 
 
 def test_columns_are_known_from_files_topics_and_text(place):

@@ -1,6 +1,7 @@
 """`Merger` by itself: what users see of a merge."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pyarrow as pa
 import pytest
@@ -381,6 +382,18 @@ class TestSettings:
     def test_a_lag_is_a_number_of_ticks(self):
         with pytest.raises(TypeError, match="the lag of a policy is an int of ticks"):
             HalfFrozen(lag=1.5)
+
+    def test_a_lag_that_is_a_length_of_time_is_for_those_who_know_how_long_a_tick_is(self):
+        policy = HalfFrozen(lag="90 seconds")
+        assert (str(policy), policy) == ("half-frozen, 1 minute 30 seconds behind", HalfFrozen(lag="PT1M30S"))
+        merger = merger_of("a", policy=policy)
+        with pytest.raises(
+            ValueError, match="counted in ticks, the lag of the policy is 1 minute 30 seconds"
+        ):
+            merger.push("a", Insert(A, 3, 9))
+        assert merger.status().inputs["a"].elements == 0
+        with pytest.raises(ValueError, match="lags by 0 or more, not by -2 seconds"):
+            HalfFrozen(lag=timedelta(seconds=-2))
 
     def test_a_state_that_cannot_generalise_is_not_loaded_to(self):
         merger = merger_of("a", case="R0")

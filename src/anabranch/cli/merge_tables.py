@@ -136,7 +136,7 @@ class PolicyTable(Table):
     """A policy with its settings, where its name alone does not say them."""
 
     name: str
-    lag: int = 0
+    lag: int | str = 0
     fraction: float | None = None
 
 
@@ -158,7 +158,7 @@ def _policy(value: Any) -> OutputPolicy | None:
         return policy_argument(str(value))
     except argparse.ArgumentTypeError as reason:
         error = ValueError(str(reason))
-        error.add_note('With settings, write policy = { name = "final", lag = 60 }.')
+        error.add_note('With settings, write policy = { name = "final", lag = "5 minutes" }.')
         raise error from None
 
 

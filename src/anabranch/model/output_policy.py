@@ -3,17 +3,22 @@
 All of them give the same relation in the end, and none ever breaks a stable it has sent. They trade how soon
 an event is out against how often what is out must be corrected.
 
-``lag`` keeps the stable of the output that many ticks behind what the inputs allow, under every policy: what
-waits for a stable waits longer, and is corrected less. The stable at the end of time does not lag.
+``lag`` keeps the stable of the output that far behind what the inputs allow, under every policy: what waits
+for a stable waits longer, and is corrected less. The stable at the end of time does not lag. It is a number
+of ticks, or a length of time (``'5 minutes'``) where whoever merges knows how long a tick is.
 """
 
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import Enum
 from fractions import Fraction
 from math import ceil
 from typing import ClassVar
 
+from anabranch.model.span import span, span_text
 from anabranch.model.time import BEGINNING, FOREVER, checked_tick
+
+_LAG = "the lag of a policy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,21 +26,38 @@ class OutputPolicy:
     """What all policies share."""
 
     name: ClassVar[str]
-    lag: int = 0
+    lag: int | timedelta | str = 0
 
     def __post_init__(self) -> None:
-        checked_tick(self.lag, "the lag of a policy")
-        if self.lag < 0:
-            error = ValueError(f"a stable lags by 0 ticks or more, not by {self.lag}")
+        if isinstance(self.lag, str):
+            object.__setattr__(self, "lag", span(self.lag, _LAG))
+        if isinstance(self.lag, timedelta):
+            is_negative, unit = self.lag < timedelta(0), ""
+        else:
+            is_negative, unit = checked_tick(self.lag, _LAG) < 0, " ticks"
+        if is_negative:
+            error = ValueError(f"a stable lags by 0{unit} or more, not by {self._lag_text()}")
             error.add_note("An output cannot be stable beyond what its inputs have promised.")
             raise error
 
+    @property
+    def ticks(self) -> int:
+        """The lag in ticks."""
+        if isinstance(self.lag, int):
+            return self.lag
+        error = ValueError(f"elements are counted in ticks, the lag of the policy is {self._lag_text()}")
+        error.add_note("Give it in ticks: microseconds, where the times of the elements are timestamps.")
+        raise error
+
     def lagging(self, stable: int) -> int:
         """The stable that the merge makes of one an input has said."""
-        return stable if stable == FOREVER else max(stable - self.lag, BEGINNING)
+        return stable if stable == FOREVER else max(stable - self.ticks, BEGINNING)
+
+    def _lag_text(self) -> str:
+        return span_text(self.lag) if isinstance(self.lag, timedelta) else str(self.lag)
 
     def __str__(self) -> str:
-        return self.name + (f", {self.lag} behind" if self.lag else "")
+        return self.name + (f", {self._lag_text()} behind" if self.lag else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +131,7 @@ class Quorum(OutputPolicy):
         return max(1, ceil(Fraction(str(self.fraction)) * attached))
 
     def __str__(self) -> str:
-        return f"{self.name} {self.fraction:g}" + (f", {self.lag} behind" if self.lag else "")
+        return f"{self.name} {self.fraction:g}" + (f", {self._lag_text()} behind" if self.lag else "")
 
 
 class Pace(Enum):

@@ -77,7 +77,7 @@ class Beginnings:
             for one in waiting
             if one.alone or one.met is None
         ]
-        lag = self.shard.fragment.policy.lag
+        lag = self.shard.fragment.policy.ticks
         return min((min(time, FOREVER - lag) + lag for time in times), default=FOREVER)
 
     def go_on(self) -> bool:

@@ -155,7 +155,7 @@ class Layout:
             check_field_names(schema.field(name).type, f"column {name!r}")
         self._check_words(schema)
         for what, value in (("duration", self.duration), ("disorder", self.disorder)):
-            self._check_unit(value, schema, what)
+            self.check_unit(value, schema, what)
             self.ticks(value, schema, what)
 
     def _check_words(self, schema: pa.Schema) -> None:
@@ -209,7 +209,7 @@ class Layout:
             raise error
         return span // unit
 
-    def _check_unit(self, span: int | timedelta | None, schema: pa.Schema, what: str) -> None:
+    def check_unit(self, span: int | timedelta | None, schema: pa.Schema, what: str) -> None:
         """Raise where people give a number and times are none."""
         clock = self.clock(schema)
         if span and isinstance(span, int) and clock != "number":

@@ -249,9 +249,12 @@ def planned(rows: Columns, layout: Layout, fragment: Fragment) -> tuple[Layout, 
     check_forms(rows.schema, layout.identity or payload)
     _ = identities(pa.RecordBatch.from_pylist([], pa.schema([schema.field(name) for name in payload])))
     unordered = layout.sequence is None and not rows.is_door
+    lag = span(fragment.policy.lag, "the lag of the policy")
+    layout.check_unit(lag, schema, "the lag of the policy")
     fragment = replace(
         fragment,
-        columns=tuple(layout.settings(schema).items()),
+        policy=replace(fragment.policy, lag=layout.ticks(lag, schema, "the lag of the policy") or 0),
+        columns=(*layout.settings(schema).items(), ("policy", str(fragment.policy))),
         roles=tuple(layout.roles().items()),
         by_task=unordered,
         clock=_clock(schema.field(layout.start).type),

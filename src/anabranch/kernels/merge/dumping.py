@@ -34,7 +34,7 @@ def dumped(merger: Merger) -> bytes:
         count_conduct(merger, name)
     values: dict[str, Any] = {
         "forced": merger.forced and merger.forced.name,
-        "policy": {"name": merger.policy.name, "lag": merger.policy.lag}
+        "policy": {"name": merger.policy.name, "lag": merger.policy.ticks}
         | ({"fraction": merger.policy.fraction} if isinstance(merger.policy, Quorum) else {}),
         "pace": merger.pace.value,
         "identity": merger.identity,

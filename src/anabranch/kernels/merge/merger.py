@@ -328,6 +328,7 @@ class Merger:
 
     def _pushed(self, name: str, batch: Batch) -> Batch:
         one = self._attached(name)
+        _ = self.policy.ticks  # a lag that is not in ticks is refused before anything is used
         if batch.input is not None or (batch.kind > Kind.STABLE).any():
             error = ValueError(
                 "an input says inserts, adjusts and stables, this batch records several inputs"
@@ -356,11 +357,12 @@ class Merger:
             _ = nothing.identities
 
     def _lagging(self, batch: Batch) -> Batch:
-        if not self.policy.lag:
+        lag = self.policy.ticks
+        if not lag:
             return batch
         stables = (batch.kind == Kind.STABLE) & (batch.start != FOREVER)
-        least = np.maximum(batch.start, BEGINNING + self.policy.lag)
-        return batch.with_starts(np.where(stables, least - self.policy.lag, batch.start))
+        least = np.maximum(batch.start, BEGINNING + lag)
+        return batch.with_starts(np.where(stables, least - lag, batch.start))
 
     def _kept(self, output: Batch) -> Batch:
         """Output of the kernel, with what it leaves behind noted."""
