@@ -57,6 +57,15 @@ class TestRemoved:
         merger.push("north", [Adjust(A, 1, 20, 1), Stable(9)])
         assert removed(merger)["north"] == 0
 
+    def test_one_that_leads_in_the_place_of_one_that_left_has_not_shown_what_that_one_had(self, case):
+        merger = merger_of("north", "west", case=case)
+        for name in ("north", "west"):
+            merger.push(name, Insert(A, 5, 9))
+        merger.detach("north")
+        merger.attach("south")
+        merger.push("south", Stable(7))
+        assert removed(merger)["west"] == 1
+
     def test_the_count_survives_a_dump_and_the_leaving_of_the_input(self, case):
         merger = merger_of("north", "south", case=case)
         merger.push("north", [Insert(A, 1, 20), Insert(B, 1, 20)])
@@ -125,3 +134,21 @@ class TestHolding:
         merger.attach("whole")
         merger.push("whole", Stable(9))
         assert self.holding(merger) == []
+
+
+@KEYED
+@pytest.mark.parametrize("dumped", [False, True])
+def test_an_input_differs_in_what_it_guarantees_and_in_what_it_shows(case, dumped):
+    merger = merger_of("a", case=case)
+    merger.attach("j", 10)
+    merger.push("a", [Insert(A, 1, 5), Insert(B, 1, 10), Insert(C, 1, 7), Stable(20)])
+    merger.push("j", [Insert(C, 1, 12), Stable(20)])
+    if dumped:
+        merger = Merger.load(merger.dump())
+    found = {one.payload["value"]: one for one in merger.status().disagreements}
+    assert {value: (one.input, one.shown, one.since) for value, one in found.items()} == {
+        "b": ("j", None, 20),
+        "c": ("j", 12, 20),
+    }
+    assert found["b"].given == 10
+    assert merger.status().inputs["j"].disagreements == 2
