@@ -293,7 +293,8 @@ def test_a_job_runs_until_it_is_stopped_and_the_next_run_goes_on_from_there(tmp_
     assert "starting Spark on local[2]" in said[0]
     assert "the checkpoint is new" in said[1]
     assert f"waiting for the first rows of {tmp_path}/feeds: east 1 file, west 1 file" in said[2]
-    assert "in 4  out 2  stable until 4" in said[3]
+    assert "micro-batch 0: 2 files, Python workers start" in said[3]
+    assert "in 4  out 2  stable until 4" in said[4]
     assert any("stopped after micro-batch 0: 1 micro-batches, 4 in, 2 out" in line for line in said)
     assert any("the next run goes on from" in line for line in said)
     assert out == ""

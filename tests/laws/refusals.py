@@ -59,7 +59,7 @@ class Refusals:
         for element in elements:
             if self.answer is not None and self.random.random() < 0.2:
                 noisy.append(self._invalid(stable))
-                self.refused[name] += self.answer in ("drop", "quarantine")
+                self.refused[name] += self.answer != "raise"
             if self.answer is not None and self.ordered and stable != FOREVER and self.random.random() < 0.1:
                 noisy.append(Adjust({"value": "a"}, max(stable, 0), max(stable, 0) + 2, max(stable, 0) + 1))
                 sound.append(noisy[-1])
@@ -70,7 +70,7 @@ class Refusals:
                 stable = max(stable, element.time)
         self.stables[name] = stable
         self.said[name] += len(elements)
-        if len(noisy) > len(sound) and self.answer in ("raise", "fail"):
+        if len(noisy) > len(sound) and self.answer == "raise":
             used = self._given(subject, name, noisy)
             assert used == [], "nothing of a batch with an invalid element is used"
             return self._given(subject, name, sound)

@@ -40,8 +40,8 @@ def test_a_failure_is_made_small_and_can_be_replayed(tmp_path, monkeypatch):
     assert list(batch.tagged()) == trial.scenario.recording
     seed, wrong = next(found for found in failures(range(200)) if is_flood(found[0]))
     shown = report(seed, wrong, tmp_path)
-    assert "smallest flood" in shown
-    assert shown.count("Insert(") <= 3
+    _, _, smallest = shown.partition("smallest flood")
+    assert 1 <= smallest.count("Insert(") <= 3
 
 
 def drawn_as_trial(seed: int) -> bool:

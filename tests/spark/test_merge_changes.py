@@ -140,7 +140,7 @@ def test_changes_that_come_in_an_earlier_micro_batch_than_those_they_follow_are_
         json.loads(line) for file in out.glob("_quarantine/*") for line in file.read_text().splitlines()
     ]
     assert refused["rule"] == "no-such-row"
-    assert json.loads(refused["raw"])["time"].startswith("2026-03-01T12:00:08")
+    assert json.loads(refused["raw"])["committed"].startswith("2026-03-01T12:00:08")
 
 
 def test_settings_that_do_not_fit_are_refused_before_a_query_runs(spark):
