@@ -54,10 +54,10 @@ def rows_at(path: Path, version: int) -> dict[int, str]:
     return dict(zip(*(rows.column(name).to_pylist() for name in ("id", "item")), strict=True))
 
 
-def reader(spark, tables, *, tasks=2, replica=None, **options) -> ChangesReader:
+def reader(spark, tables, *, tasks=2, replica=None, by="time", **options) -> ChangesReader:
     """What Spark is given to read with."""
     feeds = ab.delta_changes(spark, tables, **options).feeds
-    layout = Layout("time", kind="op", replica=replica, key=("id",), ops=spellings())
+    layout = Layout(by, kind="op", replica=replica, key=("id",), ops=spellings())
     packing = Packing(layout, 1, 100, ordered=True)
     said = {"feeds": feeds, "packing": packing, "shards": [0]}
     return ChangesReader(
@@ -215,6 +215,21 @@ def test_a_new_checkpoint_begins_where_it_is_told_to(spark, tmp_path):
     assert "begins at version 9, and the last is 3" in str(
         error_of(lambda: everything(reader(spark, path, start=9)))
     )
+
+
+def test_rows_of_the_first_version_are_a_snapshot_unless_a_column_says_since_when_they_are_there(
+    spark, tmp_path
+):
+    path = tmp_path / "stock"
+    rows = pa.table(
+        {"id": [1, 2], "item": ["tea", "milk"], "since": [dt.datetime(2026, 3, 1, tzinfo=dt.UTC)] * 2}
+    )
+    write_deltalake(path, rows, configuration=FEED)
+    write_deltalake(path, rows, mode="append")
+    for time, first in (("time", "snapshot"), ("since", "insert")):
+        source = reader(spark, path, time="time" if time == "time" else None, by=time)
+        found = plain(heard(source, *everything(source)))
+        assert [(version, op) for version, op, *_ in found] == [(0, first)] * 2 + [(1, "insert")] * 2
 
 
 @pytest.mark.parametrize("start", ["latest", "snapshot"])
@@ -418,6 +433,19 @@ def test_two_copies_of_a_table_are_merged_into_its_history_over_restarts(spark, 
             changed(random, east)
         run()
         assert shown(tmp_path / "history") == lifetimes(east)
+
+
+def test_a_table_that_is_filled_from_another_goes_on_with_rows_as_they_are(spark, tmp_path):
+    east, west = made(tmp_path / "east"), tmp_path / "west"
+    put(east, {1: "tea"})
+    put(east, {2: "milk"})
+    write_deltalake(west, DeltaTable(east).to_pyarrow_table(), configuration=FEED)
+    put(east, {3: "jam"})
+    tables = ab.delta_changes(spark, [east, west])
+    merged = ab.merge_changes(tables, key="id", time="time", replica="replica", disorder="0 seconds")
+    places = {"checkpoint": tmp_path / "checkpoint", "available_now": True}
+    ab.wait(ab.write_table(merged, tmp_path / "history", kind="history", **places))
+    assert shown(tmp_path / "history") == lifetimes(east)
 
 
 def test_a_feed_never_says_how_far_it_has_come(spark, tmp_path):

@@ -67,7 +67,10 @@ class Opened:
         return int(self.table.history(behind + 1)[behind]["timestamp"])
 
     def changes(self, stretch: VersionStretch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """What happened, and to which rows, in the order in which it counts."""
+        """What happened, and to which rows, in the order in which it counts.
+
+        Rows of the first version may have been elsewhere before there was this table: they are a snapshot.
+        """
         version = stretch.version
         with _named(self.path, version):
             if stretch.whole:
@@ -79,7 +82,7 @@ class Opened:
             for op, images in (("delete", _GOES), ("insert", _COMES)):
                 feed = self.table.load_cdf(version, version, predicate=f"{_CHANGE} IN {images}")
                 for rows in pa.RecordBatchReader.from_stream(feed):
-                    yield op, rows
+                    yield "snapshot" if version == 0 else op, rows
 
 
 def opened(path: str) -> Opened:
@@ -117,9 +120,11 @@ def _reads(
     if table.identity != stretch.table:
         raise made_anew(stretch.path)
     source, row = f"{stretch.path}@{stretch.version}", 0
+    knows_since_when = layout.start != names.get("time")
     for op, rows in table.changes(stretch):
         place = Place(source, row, stretch.version * VERSION_ROWS + row)
-        yield layout.read(_as_told(rows, op, stretch, columns, names), place)
+        what = "insert" if op == "snapshot" and knows_since_when else op
+        yield layout.read(_as_told(rows, what, stretch, columns, names), place)
         row += rows.num_rows
 
 
