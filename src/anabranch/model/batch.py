@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from anabranch.model.elements import Adjust, Attach, Control, Detach, Element, Insert, Stable, Tagged
 from anabranch.model.identity import Words, identities
+from anabranch.model.origin import Origin, joined
 from anabranch.model.rows import rows_of, rows_without_columns, stacked, take_rows
 from anabranch.model.schema import SchemaError, conformed
 
@@ -46,6 +47,7 @@ class Batch:
     payload: pa.RecordBatch
     input: NDArray[np.int32] | None = None
     inputs: tuple[str, ...] = field(default=())
+    origin: Origin | None = None
 
     def __post_init__(self) -> None:
         for name in ("kind", "start", "end", "old_end"):
@@ -54,6 +56,9 @@ class Batch:
         assert len(lengths) == 1, f"columns of one batch have one length, not {sorted(lengths)}"
         assert self.input is None or len(self.input) == len(self.kind), (
             "every element has an input or none has"
+        )
+        assert self.origin is None or len(self.origin) == len(self.kind), (
+            "every element has an origin or none has"
         )
 
     def __len__(self) -> int:
@@ -85,6 +90,7 @@ class Batch:
             self.payload.slice(begin, max(stop - begin, 0)),
             None if self.input is None else self.input[rows],
             self.inputs,
+            None if self.origin is None else self.origin.take(rows),
         )
         return self._as_hashed(part, rows)
 
@@ -100,6 +106,7 @@ class Batch:
             take_rows(self.payload, rows),
             None if self.input is None else self.input[rows],
             self.inputs,
+            None if self.origin is None else self.origin.take(rows),
         )
         return self._as_hashed(part, rows)
 
@@ -130,6 +137,10 @@ class Batch:
     def with_starts(self, start: NDArray[np.int64]) -> "Batch":
         """The same elements at other starts."""
         return self._with(start=start)
+
+    def with_origin(self, origin: Origin | None) -> "Batch":
+        """The same elements, from these rows of their channels."""
+        return self._with(origin=origin)
 
     def _with(self, **columns: Any) -> "Batch":
         return self._as_hashed(replace(self, **columns), slice(None))
@@ -274,6 +285,7 @@ def concat(parts: Sequence[Batch]) -> Batch:
         stacked([part.payload for part in parts]),
         np.concatenate(codes) if tagged else None,
         tuple(names),
+        joined([part.origin for part in parts]),
     )
     some = [part for part in parts if len(part)]
     columns = {part.__dict__.get("by") for part in some}
