@@ -101,3 +101,23 @@ def test_keys_behind_the_stable_are_forgotten():
 def test_a_key_may_be_used_again_once_its_event_is_gone():
     stream = parse("+ a [0, 9)\n~ a [0, 9) -> [0, 0)\n+ a [0, 5)")
     assert Fact.KEYED in observe([Batch.of(stream)]).properties()
+
+
+columns = st.sets(st.sampled_from("abc")).map(lambda names: tuple(sorted(names)))
+
+
+@given(facts, facts, columns, columns, st.integers(1, 9), st.integers(1, 9))
+def test_what_two_streams_share_is_true_of_both(some, others, key, other_key, longest, other_longest):
+    one, other = Properties(some, key, longest), Properties(others, other_key, other_longest)
+    both = one & other
+    assert one >= both
+    assert other >= both
+    assert both.longest == max(longest, other_longest)
+    assert Properties(some, key, longest).spread().key == key
+
+
+def test_a_key_is_one_as_long_as_its_fact_is():
+    keyed = Properties(key=("id",))
+    assert Fact.KEYED in keyed
+    assert keyed.without(Fact.KEYED).key is None
+    assert keyed.keep(Fact.INSERT_ONLY).key is None

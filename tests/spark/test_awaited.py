@@ -88,7 +88,7 @@ class TestChannels:
             Fact.PERFECT,
             Fact.CLOSED,
         }
-        assert (fact in Properties.of(fact).of_channels()) == (fact not in about_order)
+        assert (fact in Properties.of(fact).spread()) == (fact not in about_order)
 
 
 class TestDoors:

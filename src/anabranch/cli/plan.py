@@ -105,7 +105,7 @@ def _merger(table: MergeTable | ChangesTable, rows: DataFrame | Door) -> Merger:
     facts = given.get("properties")
     promised = None if facts is None else Properties.of(*([facts] if isinstance(facts, str) else facts))
     if promised is not None and has_channels(columns_of(rows), table.channel, table.replica):
-        promised = promised.of_channels()
+        promised = promised.spread()
     merger = Merger(
         given.get("case"),
         given.get("policy"),

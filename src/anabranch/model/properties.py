@@ -2,6 +2,7 @@
 
 Facts are declared by sources, derived through operators, and observed on recordings. They pick algorithms, so
 a fact is only ever something that every prefix of the stream obeys (closed excepted: it is about the end).
+Two are more than true or false: which columns are a key, and how long a lifetime may be.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,6 +25,9 @@ class Fact(Enum):
     KEPT = "no event is removed"
     PERFECT = "ordered, and no adjusts"
     CLOSED = "the last stable covers every start and end"
+    DISJOINT = "lifetimes of equal payloads do not overlap"
+    PUNCTUATED = "it becomes stable as its sources do"
+    COMPLETE = "a stable vouches that nothing is missing before it"
 
     def __str__(self) -> str:
         return self.name.lower().replace("_", " ")
@@ -56,6 +60,7 @@ _IMPLICATIONS: tuple[tuple[frozenset[Fact], Fact], ...] = tuple(
         ((Fact.INSERT_ONLY, Fact.ORDERED), Fact.PERFECT),
         ((Fact.PERFECT,), Fact.INSERT_ONLY),
         ((Fact.PERFECT,), Fact.ORDERED),
+        ((Fact.DISJOINT,), Fact.KEYED),
     )
 )
 
@@ -69,9 +74,13 @@ class Properties:
     """
 
     facts: frozenset[Fact] = frozenset()
+    key: tuple[str, ...] | None = None
+    """Columns that, with the start, name at most one event; None: only the whole payload may."""
+    longest: int | None = None
+    """No lifetime has more ticks; None: nobody knows."""
 
     def __post_init__(self) -> None:
-        facts = set(self.facts)
+        facts = set(self.facts) | ({Fact.KEYED} if self.key is not None else set())
         while new := {fact for premises, fact in _IMPLICATIONS if premises <= facts} - facts:
             facts |= new
         object.__setattr__(self, "facts", frozenset(facts))
@@ -83,15 +92,35 @@ class Properties:
 
     def __ge__(self, other: "Properties") -> bool:
         """Whatever is true of streams with the other properties is true of these."""
-        return self.facts >= other.facts
+        keyed = other.key is None or (self.key is not None and {*self.key} <= {*other.key})
+        short = other.longest is None or (self.longest is not None and self.longest <= other.longest)
+        return self.facts >= other.facts and keyed and short
 
     def __and__(self, other: "Properties") -> "Properties":
-        """What two streams have in common."""
-        return Properties(self.facts & other.facts)
+        """What two streams have in common.
+
+        >>> keyed = Properties(key=("id",), longest=5), Properties(key=("id", "room"), longest=9)
+        >>> both = keyed[0] & keyed[1]
+        >>> both.key, both.longest
+        (('id', 'room'), 9)
+        """
+        longest = (
+            None if None in (self.longest, other.longest) else max(self.longest or 0, other.longest or 0)
+        )
+        return Properties(self.facts & other.facts, _wider(self.key, other.key), longest)
 
     def __or__(self, other: "Properties") -> "Properties":
         """What is true of one stream by two accounts."""
-        return Properties(self.facts | other.facts)
+        keys = [key for key in (self.key, other.key) if key is not None]
+        known = [longest for longest in (self.longest, other.longest) if longest is not None]
+        return Properties(
+            self.facts | other.facts, min(keys, key=len, default=None), min(known, default=None)
+        )
+
+    def keep(self, *facts: Fact) -> "Properties":
+        """What is left where only these facts stay, with the key if there is still one."""
+        stay = self.facts & {*facts}
+        return Properties(stay, self.key if Fact.KEYED in stay else None, self.longest)
 
     def without(self, fact: Fact) -> "Properties":
         """What is left when a fact turns out not to hold: nothing that rests on it, or on what implied it.
@@ -100,9 +129,10 @@ class Properties:
         'insert only, ordered, shrinking, kept, perfect'
         """
         gone = {one for one in self.facts if fact in Properties.of(one)}
-        return Properties(self.facts - Properties(frozenset(gone)).facts)
+        left = self.facts - Properties(frozenset(gone)).facts
+        return Properties(left, self.key if Fact.KEYED in left else None, self.longest)
 
-    def of_channels(self) -> "Properties":
+    def spread(self) -> "Properties":
         """What is true of a stream whose channels each have these properties, however they are interleaved.
 
         There are no adjusts, adjusts only shorten and no event is removed: each element is one of a channel,
@@ -111,10 +141,11 @@ class Properties:
         stays: an element of one channel may come between any two of another. Nor is such a stream closed: its
         stable is the least of its channels', and others may have events beyond it.
 
-        >>> str(Properties.of(Fact.STRICTLY_INCREASING, Fact.INSERT_ONLY, Fact.CLOSED).of_channels())
+        >>> str(Properties.of(Fact.STRICTLY_INCREASING, Fact.INSERT_ONLY, Fact.CLOSED).spread())
         'insert only, keyed, shrinking, kept'
         """
-        return Properties(self.facts & {Fact.INSERT_ONLY, Fact.KEYED, Fact.SHRINKING, Fact.KEPT})
+        facts = Fact.INSERT_ONLY, Fact.KEYED, Fact.DISJOINT, Fact.SHRINKING, Fact.KEPT
+        return self.keep(*facts, Fact.PUNCTUATED, Fact.COMPLETE)
 
     def __contains__(self, fact: Fact) -> bool:
         return fact in self.facts
@@ -124,6 +155,14 @@ class Properties:
 
     def __str__(self) -> str:
         return ", ".join(str(fact) for fact in self) or "none"
+
+
+def _wider(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """The key that both are, if one has all columns of the other."""
+    if one is None or other is None:
+        return None
+    few, many = sorted((one, other), key=len)
+    return many if {*few} <= {*many} else None
 
 
 class Case(Enum):

@@ -71,7 +71,7 @@ class Fragment:
         """What holds of a replica, of all its channels together."""
         if self.properties is None or not self.by_channel:
             return self.properties
-        return self.properties.of_channels()
+        return self.properties.spread()
 
     def changes(self) -> Changes | None:
         """The table of a replica at its beginning, where replicas send changes."""

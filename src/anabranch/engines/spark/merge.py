@@ -371,7 +371,7 @@ def _check_case(fragment: Fragment) -> None:
     """Raise where a case is forced that needs the order of rows that come by several channels."""
     if fragment.case is None or not fragment.by_channel:
         return
-    if not fragment.case.admits(fragment.case.value.of_channels()):
+    if not fragment.case.admits(fragment.case.value.spread()):
         error = ValueError(
             f"{fragment.case.name} is forced, and needs the rows of a replica in one order; "
             "they come by several channels, and are in order within each"
