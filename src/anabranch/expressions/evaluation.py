@@ -1,0 +1,59 @@
+"""The values of an expression for rows, and the rows that have none."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from anabranch.expressions.compilation import compiled
+from anabranch.expressions.program import FAILURES, Failed, Rows, as_array
+from anabranch.expressions.tree import Tree
+
+_NO_ROWS = np.empty(0, np.int64)
+_NO_ROWS.flags.writeable = False
+
+
+class Values(NamedTuple):
+    """One value per row, null for those that failed."""
+
+    values: pa.Array
+    failed: NDArray[np.int64]
+    """The rows that failed, in order."""
+    why: list[str]
+    """The reason of each."""
+
+
+def type_of(tree: Tree, schema: pa.Schema) -> pa.DataType:
+    """The type of a tree's values on rows of a schema; raises where it has no meaning on them.
+
+    >>> from anabranch.expressions.expression import col
+    >>> type_of((col("small") * 2).tree, pa.schema({"small": pa.int8()}))
+    DataType(int8)
+    """
+    return compiled(tree, schema).type
+
+
+def evaluate(
+    tree: Tree,
+    rows: pa.RecordBatch,
+    start: NDArray[np.int64] | None = None,
+    end: NDArray[np.int64] | None = None,
+) -> Values:
+    """The values of a tree for rows; each row's is its own, whichever rows are with it.
+
+    >>> from anabranch.expressions.expression import col
+    >>> rows = pa.record_batch({"sum": [7, 7, None], "count": [2, 0, 0]})
+    >>> found = evaluate((col("sum") // col("count")).tree, rows)
+    >>> found.values.to_pylist(), found.failed.tolist(), found.why
+    ([3, None, None], [1], ['divide by zero'])
+    """
+    node = compiled(tree, rows.schema)
+    given = Rows(rows, start, end)
+    try:
+        return Values(as_array(node.run(given), rows.num_rows), _NO_ROWS, [])
+    except FAILURES:
+        failed: Failed = {}
+        found = as_array(node.careful(given, failed), rows.num_rows)
+    places = sorted(failed)
+    return Values(found, np.array(places, np.int64), [failed[place] for place in places])
