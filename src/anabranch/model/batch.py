@@ -134,6 +134,10 @@ class Batch:
         """The same elements with the same payloads in another form."""
         return self._with(payload=payload)
 
+    def with_new_payload(self, payload: pa.RecordBatch) -> "Batch":
+        """The same elements with other payloads, which have other identities."""
+        return replace(self, payload=payload)
+
     def with_starts(self, start: NDArray[np.int64]) -> "Batch":
         """The same elements at other starts."""
         return self._with(start=start)

@@ -1,0 +1,1 @@
+"""What a user builds: streams of operators, with their columns, properties and settings; nothing runs here."""

@@ -1,0 +1,59 @@
+"""The columns of rows, as people write them: an Arrow schema, or names with types."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from anabranch.model.schema import SchemaError, check_field_names
+
+_TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns)(?:,\s*(?:tz=)?([^\]]+))?\]")
+_DECIMAL = re.compile(r"decimal(?:128)?\((\d+)(?:,\s*(-?\d+))?\)")
+_LIST = re.compile(r"list<(.+)>")
+
+
+def schema_of(given: Any) -> pa.Schema:
+    """A schema, from one, from a mapping of names to types, or from anything that has one for Arrow.
+
+    >>> schema_of({"room": "string", "at": "timestamp[us, tz=UTC]"}).field("at").type
+    TimestampType(timestamp[us, tz=UTC])
+    """
+    if isinstance(given, pa.Schema):
+        schema = given
+    elif isinstance(given, Mapping):
+        schema = pa.schema([(name, type_of(dtype, name)) for name, dtype in given.items()])
+    elif hasattr(given, "__arrow_c_schema__"):
+        schema = pa.schema(given)
+    else:
+        error = TypeError(f"columns are an Arrow schema or a mapping of names to types, not {given!r:.200}")
+        error.add_note('Write for example {"sensor": "string", "level": "float64"}.')
+        raise error
+    twice = [name for name in schema.names if schema.names.count(name) > 1]
+    if twice:
+        raise SchemaError(f"a name stands for one column, two are called {twice[0]!r}")
+    for one in schema:
+        check_field_names(one.type, f"column {one.name!r}")
+    return schema.remove_metadata()
+
+
+def type_of(given: Any, column: str) -> pa.DataType:
+    """A type, from one or from its name."""
+    if isinstance(given, pa.DataType):
+        return given
+    known = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), bytes: pa.binary()}
+    if isinstance(given, type) and given in known:
+        return known[given]
+    text = str(given).strip()
+    if found := _TIMESTAMP.fullmatch(text):
+        return pa.timestamp(found[1], found[2])
+    if found := _DECIMAL.fullmatch(text):
+        return pa.decimal128(int(found[1]), int(found[2] or 0))
+    if found := _LIST.fullmatch(text):
+        return pa.list_(type_of(found[1], column))
+    try:
+        return pa.type_for_alias(text)
+    except ValueError:
+        error = SchemaError(f"a type is one of Arrow's, column {column!r} has {given!r}")
+        error.add_note("For example string, int64, float64, bool, date32, timestamp[us, tz=UTC], decimal(10, 2).")
+        raise error from None

@@ -1,0 +1,43 @@
+"""The line of a user's program that made a part of a plan, so that an error can name it."""
+
+import linecache
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_PACKAGE = str(Path(__file__).parents[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A place in a program."""
+
+    file: str
+    number: int
+
+    def __str__(self) -> str:
+        words = linecache.getline(self.file, self.number).strip()
+        return f"{self.file}:{self.number}" + (f": {words}" if words else "")
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Note this line in whatever is raised here, unless a part of the plan has been named already."""
+        try:
+            yield
+        except Exception as error:
+            if not any(note.startswith(_MARK) for note in getattr(error, "__notes__", ())):
+                error.add_note(f"{_MARK}{self}")
+            raise
+
+
+_MARK = "In the plan at "
+
+
+def users_line() -> Line:
+    """The innermost line that is not of this package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((_PACKAGE, "<string>")):
+        frame = frame.f_back
+    return Line(frame.f_code.co_filename, frame.f_lineno)

@@ -1,0 +1,121 @@
+"""Several streams that mean the same as one: streams of a plan, or the replicas of a source."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+from anabranch.kernels.kernel import Kernel, State
+from anabranch.kernels.merge.choice import Choice, Side, choose
+from anabranch.kernels.merge.merge import Merge as MergeKernel
+from anabranch.model.output_policy import FinalOnly, FirstThenFinal, HalfFrozen, OutputPolicy, Pace
+from anabranch.model.properties import Case, Fact, Properties
+from anabranch.model.validity import Policy
+from anabranch.plan.node import Node, PlanError
+
+_ORDERED = (Case.R0, Case.R1, Case.R2)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Merge(Node):
+    """What the inputs mean together, in the case that their properties allow."""
+
+    word: ClassVar[str] = "merge"
+    looks_up: ClassVar[bool] = True
+
+    names: tuple[str, ...] = ()
+    """Of the inputs; none where the one input is of replicas."""
+    case: Case | None = None
+    """The case that is forced; None: it is picked."""
+    policy: OutputPolicy = field(default_factory=FirstThenFinal)
+    pace: Pace = Pace.SLOWEST
+    identity: tuple[str, ...] | None = None
+    remember: int = 16_384
+    generalise: bool = False
+    """Where an input breaks a promise, go on in a case that does not need it."""
+    on_broken: Policy | None = None
+    on_late: Policy | None = None
+
+    def check(self) -> None:
+        """Raise where what tells events apart is no column, or the case is not theirs."""
+        for name in self.identity or ():
+            if name not in self.schema.names:
+                error = PlanError(f"what tells events apart is a column, and {name!r} is none")
+                error.add_note(f"The columns are {', '.join(map(repr, self.schema.names))}.")
+                raise error
+        if not any(Fact.PUNCTUATED in node.properties for node in self.inputs):
+            error = PlanError(
+                "a merge keeps what no input has promised to be past, and none of its inputs ever promises anything"
+            )
+            error.add_note("Give sources disorder=…, or stables in their rows.")
+            raise error
+        _ = self.choice
+
+    @property
+    def replicated(self) -> bool:
+        """The output is one stream."""
+        return False
+
+    @property
+    def ports(self) -> tuple[str, ...]:
+        """The names of the inputs."""
+        return self.names if self.names else ("",)
+
+    @cached_property
+    def choice(self) -> Choice:
+        """The case that merges the inputs, and why."""
+        return choose(self._sides(), self.policy, self.case)
+
+    def _sides(self) -> dict[str, Side]:
+        names = self.names or ("every replica",)
+        return {
+            name: Side(node.properties, Fact.COMPLETE in node.properties)
+            for name, node in zip(names, self.inputs, strict=True)
+        }
+
+    @cached_property
+    def properties(self) -> Properties:
+        """What the case promises, and what all inputs do."""
+        common = self.inputs[0].properties
+        for node in self.inputs[1:]:
+            common &= node.properties
+        case, facts = self.choice.case, {Fact.PUNCTUATED, Fact.COMPLETE}
+        stays = {Fact.DISJOINT, Fact.KEYED} if Fact.KEYED in common else set()
+        if case in _ORDERED:
+            facts |= {Fact.INSERT_ONLY, Fact.ORDERED, *({Fact.DETERMINISTIC_TIES} if case is not Case.R2 else ())}
+            facts |= {Fact.STRICTLY_INCREASING} if case is Case.R0 else set()
+        elif isinstance(self.policy, FinalOnly):
+            facts |= {Fact.INSERT_ONLY}
+        elif isinstance(self.policy, HalfFrozen):
+            facts |= {Fact.KEPT}
+        if case is Case.R4 and self.identity is None:
+            stays = set()
+        kept = common.keep(*stays)
+        return Properties(kept.facts | facts, kept.key, common.longest)
+
+    def operator(self, state: State | None = None) -> Kernel:
+        """The kernel, with the streams of the plan attached."""
+        settings = {
+            "pace": self.pace,
+            "identity": self.identity,
+            "remember": self.remember,
+            "generalise": self.generalise,
+        }
+        if state is not None:
+            return MergeKernel.load(state, generalise=self.generalise)
+        kernel = MergeKernel(self.case, self.policy, **settings)
+        for name, node in zip(self.names, self.inputs, strict=False):
+            kernel.attach(name, None, node.properties, complete=Fact.COMPLETE in node.properties)
+        return kernel
+
+    def settings(self) -> dict[str, str]:
+        """What a merge goes by."""
+        names = ("case", "policy", "pace", "identity", "names")
+        return {name: str(getattr(self, name)) for name in names}
+
+    def meets(self) -> tuple[tuple[str, ...] | None, ...]:
+        """What tells events apart."""
+        return (self.identity or tuple(self.schema.names),) * len(self.inputs)
+
+    def words(self) -> str:
+        """The policy and the case."""
+        return f"merge, {self.policy}; {self.choice.reason}"

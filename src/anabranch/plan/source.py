@@ -1,0 +1,135 @@
+"""Where rows or elements enter a plan: their columns, what these mean, and what is promised of them.
+
+A source whose ``start`` is named is of plain rows, which a layout reads (`rows/layout.py`); one without is of
+elements. With ``key`` and ``op`` its rows are changes of a table. With ``replica`` it is of several replicas,
+which a merge makes one.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from anabranch.model.properties import Fact, Properties
+from anabranch.model.validity import Policy
+from anabranch.plan.node import Node, PlanError
+from anabranch.plan.spans import length_text
+from anabranch.rows.layout import Layout
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Source(Node):
+    """Rows or elements that come from outside."""
+
+    word: ClassVar[str] = "source"
+
+    name: str
+    columns: pa.Schema
+    """Of the rows as they come; of elements those of the payload."""
+    layout: Layout | None = None
+    """What the columns of rows mean; None: the source is of elements."""
+    replicas: bool = False
+    """Rows and elements say which replica sent them."""
+    awaited: tuple[str, ...] = ()
+    """Replicas that are waited for from the beginning."""
+    silent: tuple[str, ...] = ()
+    """Replicas that nobody waits for while they say nothing."""
+    lossy: frozenset[str] | bool = False
+    """The replicas that may have holes, or whether all may."""
+    declared: Properties = field(default_factory=Properties)
+    """What each replica promises, or the source where it is one."""
+    on_invalid: Policy | None = None
+    on_late: Policy | None = None
+
+    def check(self) -> None:
+        """Raise where columns are missing, or nothing says how far the source has come."""
+        if not isinstance(self.name, str) or not self.name:
+            raise PlanError(f"a source has a name, {self.name!r} is none")
+        if self.layout is not None:
+            self.layout.check(self.columns)
+        for name in self.declared.key or ():
+            if name not in self.schema.names:
+                error = PlanError(f"the key of {self.name!r} has column {name!r}, and there is none")
+                error.add_note(f"Its columns are {', '.join(map(repr, self.schema.names))}.")
+                raise error
+
+    @property
+    def replicated(self) -> bool:
+        """Rows and elements say which replica sent them."""
+        return self.replicas
+
+    @property
+    def of_changes(self) -> bool:
+        """Its rows are changes of a table, not events."""
+        return self.layout is not None and self.layout.key is not None
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns of the payload."""
+        if self.layout is None:
+            return self.columns
+        return pa.schema([self.columns.field(name) for name in self.layout.payload_of(self.columns.names)])
+
+    @cached_property
+    def clock(self) -> pa.DataType | None:
+        """The type of the times; None: ticks."""
+        if self.layout is None:
+            return None
+        dtype = self.columns.field(self.layout.start).type
+        return None if pa.types.is_integer(dtype) else dtype
+
+    @cached_property
+    def disorder(self) -> int | None:
+        """How many ticks a row may come after rows that start later; None: stables are in the data."""
+        if self.layout is None or self.layout.disorder is None:
+            return None
+        return self.layout.ticks(self.layout.disorder, self.columns, "disorder")
+
+    @cached_property
+    def properties(self) -> Properties:
+        """What is declared, and what follows from the columns."""
+        facts, longest = set[Fact](), self.declared.longest
+        if not self.is_lossy():
+            facts.add(Fact.COMPLETE)
+        if self.layout is None or self.disorder is not None or self.layout.kind is not None:
+            facts.add(Fact.PUNCTUATED)
+        if self.layout is not None and self.layout.kind is None:
+            facts.add(Fact.INSERT_ONLY)
+            if self.layout.end is None:
+                longest = self.layout.ticks(self.layout.duration, self.columns, "duration") or 1
+        known = self.declared | Properties(frozenset(facts), longest=longest)
+        return known.spread() if self.has_channels() else known
+
+    def has_channels(self) -> bool:
+        """A replica may speak through several channels, each in its own order."""
+        return self.layout is not None and self.layout.channel not in (None, self.layout.replica)
+
+    def is_lossy(self, replica: str | None = None) -> bool:
+        """Whether a replica, or any, may have lost rows."""
+        if isinstance(self.lossy, bool):
+            return self.lossy
+        return bool(self.lossy) if replica is None else replica in self.lossy
+
+    def settings(self) -> dict[str, str]:
+        """How rows are read, as far as state depends on it."""
+        if self.layout is None:
+            return {"columns": ", ".join(f"{one.name}: {one.type}" for one in self.columns)}
+        return self.layout.settings(self.columns)
+
+    def words(self) -> str:
+        """Its name and what it is of."""
+        what = "elements" if self.layout is None else "changes" if self.of_changes else "rows"
+        late = "" if self.disorder is None else f", at most {length_text(self.disorder, self.clock)} late"
+        return f"{self.name}: {what}{' of replicas' if self.replicas else ''}{late}"
+
+
+def declared(value: Any) -> Properties:
+    """Properties as people write them."""
+    if value is None:
+        return Properties()
+    if isinstance(value, Properties):
+        return value
+    facts: Iterable[Fact | str] = [value] if isinstance(value, str | Fact) else value
+    return Properties.of(*facts)

@@ -1,0 +1,1 @@
+"""How far streams have come, where they enter a flow."""

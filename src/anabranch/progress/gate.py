@@ -1,0 +1,260 @@
+"""Where a source enters: who may speak, what is valid, and how far each replica has come.
+
+A replica speaks through channels, each in its own order; it is stable until the least of what its channels are.
+It is attached by its first element, silent after a detach, and begins anew with an attach. Where progress is
+not in the data it follows from a bound on disorder: nothing comes more than so much after what starts later.
+That counts after the pass in which it was seen, and for every row that came, whatever is made of it later.
+Behind a gate every element is valid by its times.
+
+A source that is not of replicas has one, which is called ``""`` and is never attached nor detached.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anabranch.kernels.kernel import Refused, State
+from anabranch.model.application import BROKEN, VALID, check_times
+from anabranch.model.batch import Batch, Kind
+from anabranch.model.properties import Properties
+from anabranch.model.time import BEGINNING
+from anabranch.model.validity import Rule
+
+VERSION = 1
+
+
+class Entrance(Protocol):
+    """What a gate opens to: the place of one source in a flow."""
+
+    def push(self, batch: Batch, name: str) -> None:
+        """Valid events, and stables where they stand among them."""
+        ...
+
+    def advance(self, time: int, name: str) -> None:
+        """A replica is stable until a time."""
+        ...
+
+    def attach(
+        self, name: str, guarantee: int | None, properties: Properties | None, *, complete: bool
+    ) -> None:
+        """A replica joins."""
+        ...
+
+    def detach(self, name: str) -> None:
+        """A replica leaves."""
+        ...
+
+    def idle(self, name: str) -> None:
+        """Nobody waits for a replica until it speaks again."""
+        ...
+
+    def refuse(self, refused: Refused) -> None:
+        """Rows are not used."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What a gate goes by."""
+
+    replicas: bool = False
+    """Who speaks has a name, comes and goes."""
+    awaited: tuple[str, ...] = ()
+    """Replicas that are attached from the beginning; others with their first element."""
+    lossy: frozenset[str] | bool = False
+    promised: Properties | None = None
+    """What each replica promises."""
+    disorder: int | None = None
+    """How many ticks an element may come after those that start later; None: stables are in the data."""
+    channels: int = 1
+    """How many channels of a replica must have spoken before it is stable until anything."""
+    of_changes: bool = False
+    """What comes in are changes of a table."""
+
+    def is_complete(self, replica: str) -> bool:
+        """The silence of a replica is evidence."""
+        return not self.lossy if isinstance(self.lossy, bool) else replica not in self.lossy
+
+
+@dataclass(slots=True)
+class Gate:
+    """State: how far every channel of every attached replica has come, and who has left."""
+
+    admission: Admission
+    entrance: Entrance
+    frontiers: dict[str, dict[str, int]] = field(default_factory=dict)
+    promised: dict[str, int] = field(default_factory=dict)
+    """What the flow has been told of each replica."""
+    left: set[str] = field(default_factory=set)
+    inferred: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Until when each channel is stable after this pass, by what was seen of it."""
+
+    def open(self) -> None:
+        """Let those in who are awaited."""
+        if not self.admission.replicas:
+            self.frontiers[""] = {}
+        for name in self.admission.awaited:
+            self.attach(name)
+
+    def attach(self, name: str, guarantee: int | None = None) -> None:
+        """A replica joins; one that is attached and has spoken leaves first, and begins anew."""
+        if name in self.frontiers:
+            if guarantee is None and not self.frontiers[name]:
+                return
+            self.detach(name)
+        self.frontiers[name] = {}
+        self.promised[name] = BEGINNING
+        self.left.discard(name)
+        complete = self.admission.is_complete(name)
+        guarantee = guarantee if complete and guarantee != BEGINNING else None
+        self.entrance.attach(name, guarantee, self.admission.promised, complete=complete)
+
+    def detach(self, name: str) -> None:
+        """A replica leaves; what it promised before counts."""
+        self.promise()
+        del self.frontiers[name]
+        self.promised.pop(name, None)
+        self.left.add(name)
+        self.entrance.detach(name)
+
+    def idle(self, name: str) -> None:
+        """Nobody waits for a replica until it speaks again."""
+        self.entrance.idle(name)
+
+    def hear(self, batch: Batch, name: str = "", channel: str = "") -> None:
+        """What one channel of a replica says next, in its order; promises count when the pass ends."""
+        begin = 0
+        for cut in np.flatnonzero(batch.kind >= Kind.ATTACH).tolist():
+            self._elements(batch[begin:cut], name, channel)
+            self._control(batch[cut : cut + 1], name)
+            begin = cut + 1
+        self._elements(batch[begin:] if begin else batch, name, channel)
+
+    def invalid(self, batch: Batch, name: str = "", channel: str = "") -> list[Refused]:
+        """What `hear` would refuse of elements, without hearing them."""
+        rules = np.full(len(batch), VALID, np.int8)
+        reached = self.frontiers.get(name, {}).get(channel, BEGINNING)
+        check_times(batch.kind, batch.start, batch.end, batch.old_end, reached, rules)
+        return list(refused(batch, rules, reached, of_changes=self.admission.of_changes))
+
+    def promise(self) -> None:
+        """Tell the flow how far every replica has come, where that is further than before."""
+        for (name, channel), time in self.inferred.items():
+            known = self.frontiers.get(name)
+            if known is not None:
+                known[channel] = max(time, known.get(channel, BEGINNING))
+        self.inferred = {}
+        for name in self.frontiers:
+            reached = self.reached(name)
+            if reached > self.promised.get(name, BEGINNING):
+                self.promised[name] = reached
+                self.entrance.advance(reached, name)
+
+    def reached(self, name: str) -> int:
+        """How far all channels of a replica have come."""
+        channels = self.frontiers[name]
+        return min(channels.values()) if len(channels) >= self.admission.channels else BEGINNING
+
+    def present(self, name: str) -> bool:
+        """Whether a replica may speak: it is attached, or is now because it had never been."""
+        if name in self.frontiers:
+            return True
+        if name in self.left:
+            return False
+        self.attach(name)
+        return True
+
+    def admit(
+        self,
+        name: str,
+        channel: str,
+        kind: NDArray[np.int8],
+        start: NDArray[np.int64],
+        end: NDArray[np.int64],
+        old_end: NDArray[np.int64],
+    ) -> NDArray[np.int8]:
+        """The rule that each element of a channel breaks by its times, or VALID; stables count where they stand."""
+        rules = np.full(len(kind), VALID, np.int8)
+        known = self.frontiers[name]
+        known[channel] = check_times(kind, start, end, old_end, known.get(channel, BEGINNING), rules)
+        if self.admission.disorder is not None:
+            self._infer(name, channel, kind, start, rules)
+        return rules
+
+    def _infer(
+        self,
+        name: str,
+        channel: str,
+        kind: NDArray[np.int8],
+        start: NDArray[np.int64],
+        rules: NDArray[np.int8],
+    ) -> None:
+        """Note until when a channel is stable by the bound on its disorder; what is refused promises nothing."""
+        latest = int(start[(rules == VALID) & (kind <= Kind.ADJUST)].max(initial=BEGINNING))
+        bound = self.admission.disorder or 0
+        if latest >= BEGINNING + bound and latest > BEGINNING:
+            known = self.inferred.get((name, channel), BEGINNING)
+            self.inferred[name, channel] = max(latest - bound, known)
+
+    def _elements(self, batch: Batch, name: str, channel: str) -> None:
+        if not len(batch):
+            return
+        if not self.present(name):
+            nothing = np.full(len(batch), BEGINNING)
+            self.entrance.refuse(Refused(Rule.DETACHED_INPUT, batch, nothing))
+            return
+        reached = self.frontiers[name].get(channel, BEGINNING)
+        rules = self.admit(name, channel, batch.kind, batch.start, batch.end, batch.old_end)
+        if (rules != VALID).any():
+            for one in refused(batch, rules, reached, of_changes=self.admission.of_changes):
+                self.entrance.refuse(one)
+            batch = batch.take(rules == VALID)
+        if (batch.kind != Kind.STABLE).any():
+            self.entrance.push(batch, name)
+
+    def _control(self, batch: Batch, name: str) -> None:
+        if batch.kind[0] == Kind.ATTACH:
+            guarantee = int(batch.start[0])
+            self.attach(name, None if guarantee == BEGINNING else guarantee)
+        elif name in self.frontiers:
+            self.detach(name)
+        else:
+            self.entrance.refuse(Refused(Rule.DETACHED_INPUT, batch, np.array([BEGINNING])))
+
+    def saved(self) -> State:
+        """All of the state; nothing is inferred between passes."""
+        values = {"frontiers": self.frontiers, "promised": self.promised, "left": sorted(self.left)}
+        return State(VERSION, values, [])
+
+    def resume(self, state: State) -> None:
+        """Go on from what was saved."""
+        self.frontiers = {name: dict(known) for name, known in state.values["frontiers"].items()}
+        self.promised, self.left = dict(state.values["promised"]), set(state.values["left"])
+
+
+def refused(
+    batch: Batch, rules: NDArray[np.int8], reached: int, *, of_changes: bool = False
+) -> Iterable[Refused]:
+    """Rows that break rules by their times, by the rule, with the stable that each met."""
+    stables = np.where(batch.kind == Kind.STABLE, batch.start, BEGINNING)
+    met = np.maximum(np.maximum.accumulate(stables), reached)
+    for code in np.unique(rules[rules != VALID]).tolist():
+        rows = rules == code
+        rule = BROKEN[code]
+        if of_changes and rule is Rule.INSERT_BEHIND_STABLE:
+            rule = Rule.CHANGE_BEHIND_STABLE
+        yield Refused(rule, batch.take(rows), met[rows])
+
+
+def channels_of(batch: Batch) -> Sequence[tuple[str, Batch]]:
+    """What each channel says, in the order of their first elements."""
+    origin = batch.origin
+    if origin is None or origin.channel is None:
+        return [(origin.channels[0] if origin is not None else "", batch)]
+    codes, first = np.unique(origin.channel, return_index=True)
+    return [
+        (origin.channels[code], batch.take(origin.channel == code)) for code in codes[np.argsort(first)].tolist()
+    ]
