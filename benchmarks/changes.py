@@ -17,8 +17,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anabranch.kernels.changes import Changes, Op, changes
+from anabranch.kernels.changes import Changes, changes
 from anabranch.model.batch import Batch
+from anabranch.model.op import Op
 
 COUNT, KEYS, PART, BEHIND, LATE = 1_000_000, 200_000, 50_000, 200_000, 100_000
 RUNS = 3

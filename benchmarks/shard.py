@@ -17,9 +17,10 @@ import pyarrow as pa
 from anabranch import Drop, Fact, Properties, Quarantine
 from anabranch.engines.spark import parcel
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.layout import Layout, Place
 from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.shard import Shard
+from anabranch.rows.layout import Layout
+from anabranch.rows.reading import Place, read_rows
 
 EVENTS, ROUNDS = 40_000, 5
 DAY = 1_772_366_400_000_000
@@ -46,7 +47,7 @@ def seconds(channels: int, disorder: int, fragment: Fragment, *, again: bool = F
     packing, shard = Packing(layout, 1, ordered=True), Shard(fragment)
     for number in range(ROUNDS):
         for time_again in range(1 + again):
-            told = layout.read(rows(number * EVENTS, time_again, channels), Place("rows"))
+            told = read_rows(layout, rows(number * EVENTS, time_again, channels), Place("rows"))
             parcels = [parcel.to_bytes(part) for _, part in packing.parcels([[told]])]
             begun = time.perf_counter()
             heard = shard.hear([parcel.from_bytes(part) for part in parcels])

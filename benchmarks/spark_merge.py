@@ -23,9 +23,9 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from anabranch import spark as ab
-from anabranch.engines.spark.layout import Layout
 from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.watching import status_in
+from anabranch.rows.layout import Layout
 
 WARM = 2
 REPLICAS = ("a", "b", "c")

@@ -24,9 +24,9 @@ from bad_records import (
 
 from anabranch import spark as ab
 from anabranch.connectors.row_files import FileStretch, reads
-from anabranch.engines.spark.layout import Layout
 from anabranch.engines.spark.watching import status_in
 from anabranch.model.schema import SchemaError
+from anabranch.rows.layout import Layout
 
 LAYOUT = Layout("at", kind="kind", end="until", old_end="was", replica="replica")
 TIME = pa.timestamp("us", "UTC")

@@ -21,11 +21,11 @@ from anabranch.connectors.change_feed.source import ChangesReader
 from anabranch.connectors.change_feed.versions import VERSION_ROWS
 from anabranch.engines.spark import parcel
 from anabranch.engines.spark.failure import failure
-from anabranch.engines.spark.layout import Layout
-from anabranch.engines.spark.ops import spellings
 from anabranch.engines.spark.packing import Packing
-from anabranch.kernels.changes import Op
+from anabranch.model.op import Op
 from anabranch.model.schema import SchemaError
+from anabranch.rows.change_words import spellings
+from anabranch.rows.layout import Layout
 
 STOCK = pa.schema([("id", pa.int64()), ("item", pa.string())])
 FEED = {"delta.enableChangeDataFeed": "true"}

@@ -11,10 +11,10 @@ from anabranch.cli.job_ends import SourceTable, check_together
 from anabranch.cli.merge_tables import ChangesTable
 from anabranch.connectors.kafka.debezium import Debezium
 from anabranch.connectors.row_files import FileStretch, by_folder, reads
-from anabranch.engines.spark.layout import Layout
-from anabranch.engines.spark.ops import spellings
-from anabranch.kernels.changes import Op
+from anabranch.model.op import Op
 from anabranch.model.schema import SchemaError
+from anabranch.rows.change_words import spellings
+from anabranch.rows.layout import Layout
 
 COLUMNS = pa.schema(
     [("id", pa.int64()), ("v", pa.string()), ("op", pa.string()), ("time", pa.timestamp("us", "UTC"))]

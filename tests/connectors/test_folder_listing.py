@@ -12,7 +12,7 @@ from anabranch.connectors.folder import listed
 from anabranch.connectors.folder_listing import TEMPORARY, listing
 from anabranch.connectors.row_files import FileStretch, by_folder, reads
 from anabranch.engines.spark.failure import WorkerError, failure
-from anabranch.engines.spark.layout import ALONE, Layout
+from anabranch.rows.layout import ALONE, Layout
 
 LINE = '{"v": 1, "at": 10}\n'
 

@@ -14,8 +14,9 @@ import pytest
 from anabranch import FOREVER, Adjust, Batch, HalfFrozen, Insert, Merger, Relation, parse
 from anabranch.connectors.kafka.debezium import Debezium
 from anabranch.connectors.kafka.envelopes import envelopes
-from anabranch.kernels.changes import Changes, Op, changes
+from anabranch.kernels.changes import Changes, changes
 from anabranch.model.batch import concat
+from anabranch.model.op import Op
 
 CASES = 250
 TIME = pa.timestamp("us", "UTC")

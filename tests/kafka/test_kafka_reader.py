@@ -14,10 +14,11 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from anabranch.connectors.kafka.cluster import BrokerError, Cluster, Topic, TopicError
 from anabranch.connectors.kafka.source import Feeds, KafkaReader
-from anabranch.engines.spark import parcel, refusal
+from anabranch.engines.spark import parcel
 from anabranch.engines.spark.failure import WorkerError, failure
-from anabranch.engines.spark.layout import Layout
 from anabranch.engines.spark.packing import Packing
+from anabranch.rows import refusal
+from anabranch.rows.layout import Layout
 from anabranch.testing.broker import Broker
 
 COLUMNS = pa.schema([("v", pa.int64()), ("at", pa.int64())])

@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch import BEGINNING, FOREVER, Adjust, Batch, Insert, Relation, Rule, Stable, text
-from anabranch.kernels.changes import Changes, Op, Told, changes
+from anabranch.kernels.changes import Changes, Told, changes
 from anabranch.kernels.merge.state_bytes import from_bytes, to_bytes
 from anabranch.model.batch import Kind
 from anabranch.model.consistency import difference
 from anabranch.model.dialects import change_rows
+from anabranch.model.op import Op
 from anabranch.model.rows import rows_of
 from anabranch.oracle.changes import Change, ChangedTable
 from anabranch.oracle.relation import World

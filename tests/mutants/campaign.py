@@ -1,4 +1,4 @@
-"""Deliberate faults in `model`, `kernels` and the engines, drawn at random: which do the tests not catch?
+"""Deliberate faults in `model`, `rows`, `kernels` and the engines, drawn at random: which do tests not catch?
 
     ./run mutants                          a hundred faults
     ./run mutants --count 400 --seed 7
@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 COPIED = ("src", "tests", "examples", "pyproject.toml")
 COMPILED = ("anabranch.model.murmur", "anabranch.model.identity")
 """Hashing is made of instructions that Python has not; its tests compare it with another package."""
-PACKAGES = ("model", "kernels", "engines/embedded", "engines/spark")
+PACKAGES = ("model", "rows", "kernels", "engines/embedded", "engines/spark")
 GLUE = (
     "checkpoint",
     "daemon",
@@ -46,6 +46,7 @@ GLUE += ("status", "table", "watching", "worker_python")
 """Modules of engines/spark that do little but talk to Spark: their tests start it."""
 TESTS = (
     "tests/model",
+    "tests/rows",
     "tests/kernels",
     "tests/engines",
     "tests/laws",

@@ -8,11 +8,12 @@ import pyarrow as pa
 from anabranch import FinalOnly, Relation, Stable
 from anabranch.engines.spark import parcel
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.layout import Layout, Place
-from anabranch.engines.spark.ops import spellings
 from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.shard import Shard
 from anabranch.oracle.changes import Change
+from anabranch.rows.change_words import spellings
+from anabranch.rows.layout import Layout
+from anabranch.rows.reading import Place, read_rows
 
 TASK_ROWS = 1 << 40
 SCHEMA = pa.schema(
@@ -68,7 +69,7 @@ class Query:
         parcels = [[] for _ in self.shards]
         for task, rows in enumerate(tasks):
             batch = pa.RecordBatch.from_pylist([vars(said) for said in rows], SCHEMA)
-            read = self.packing.layout.read(batch, Place(f"task {task}", 0, task * TASK_ROWS))
+            read = read_rows(self.packing.layout, batch, Place(f"task {task}", 0, task * TASK_ROWS))
             self.refused += read.refused
             for number, part in self.packing.parcels([[read]]):
                 parcels[number].append(parcel.from_bytes(parcel.to_bytes(part)))

@@ -13,7 +13,6 @@ from pyspark.sql.streaming import TwsTester
 from anabranch import BEGINNING, FOREVER, Adjust, Attach, Detach, Insert, Stable
 from anabranch.engines.spark import journal, parcel
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.layout import Layout, Place
 from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.processor import ShardProcessor
 from anabranch.engines.spark.shard import Shard
@@ -21,6 +20,8 @@ from anabranch.engines.spark.shards import shard_ids
 from anabranch.engines.spark.stages import parcel_rows
 from anabranch.engines.spark.status import ShardStatus
 from anabranch.model.elements import Control, Element
+from anabranch.rows.layout import Layout
+from anabranch.rows.reading import Place, read_rows
 
 TASK_ROWS = 1 << 40
 ROWS = pa.schema(
@@ -100,7 +101,7 @@ def parcels(tasks: Iterable[Sequence[Said]], packing: Packing, ids: tuple[int, .
             Place(f"task {number}", begin, number * TASK_ROWS + begin)
             for begin in range(0, len(task), packing.rows)
         ]
-        reads = [packing.layout.read(rows.slice(place.first, packing.rows), place) for place in places]
+        reads = [read_rows(packing.layout, rows.slice(place.first, packing.rows), place) for place in places]
         for packed in parcel_rows([[read] for read in reads], packing, ids):
             yield from (Row(**row) for row in packed.to_pylist())
 

@@ -3,11 +3,11 @@
 from spark.driving import ORDERED, UNORDERED, Said, record_batch
 
 from anabranch import Insert
-from anabranch.engines.spark.layout import Place
 from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.parcel import Parcel
 from anabranch.engines.spark.shard import Shard
 from anabranch.model.elements import Control, Element
+from anabranch.rows.reading import Place, read_rows
 
 
 def event(value: str, start: int, end: int) -> Insert:
@@ -27,7 +27,7 @@ def parcels(*tasks: list[Said], ordered: bool = True, rows: int = 1000) -> list[
         parcel
         for number, task in enumerate(tasks)
         for _, parcel in packing.parcels(
-            [[packing.layout.read(record_batch(task), Place("task", 0, number << 40))]]
+            [[read_rows(packing.layout, record_batch(task), Place("task", 0, number << 40))]]
         )
     ]
 

@@ -8,11 +8,11 @@ import pytest
 
 from anabranch import Batch, Insert, Stable
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.layout import Layout
 from anabranch.engines.spark.parcel import Parcel, Voice
 from anabranch.engines.spark.shard import Shard
 from anabranch.engines.spark.shard_bytes import StateFormatError
 from anabranch.model.schema import SchemaError
+from anabranch.rows.layout import Layout
 
 SCHEMA = pa.schema([("at", pa.int64()), ("until", pa.int64()), ("who", pa.string()), ("v", pa.string())])
 LAYOUT = Layout("at", "until", replica="who")

@@ -19,14 +19,14 @@ from anabranch import (
     incompatibility,
 )
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.layout import Place
-from anabranch.engines.spark.ops import spellings
 from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.shard import Shard
 from anabranch.engines.spark.shard_bytes import MARK, StateFormatError
 from anabranch.model.schema import SchemaError
 from anabranch.model.validity import InvalidElementError, Raise
 from anabranch.oracle.changes import ChangedTable
+from anabranch.rows.change_words import spellings
+from anabranch.rows.reading import Place, read_rows
 
 
 class Table:
@@ -323,7 +323,7 @@ def test_a_policy_that_raises_stops_at_a_change_that_does_not_fit():
 def test_rows_of_one_key_with_different_payloads_stay_apart_and_equal_ones_travel_once():
     rows = [Said(name, "upsert", 3 * n, "x", 1, v) for name in "ab" for n, v in enumerate("pqp")]
     batch = pa.RecordBatch.from_pylist([vars(said) for said in rows], SCHEMA)
-    read = UNORDERED.read(batch, Place("task 0"))
+    read = read_rows(UNORDERED, batch, Place("task 0"))
     [(_, packed)] = Packing(replace(UNORDERED, payload=LAYOUT.payload), 1).parcels([[read]])
     assert packed.payload.column("v").to_pylist() == ["p", "q"]
     assert packed.place.tolist() == [0, 1, 0, 0, 1, 0]
@@ -335,7 +335,7 @@ def test_all_changes_of_a_key_go_to_one_shard():
     rows = [Said("a", "upsert", n, "x", n % 50, str(n)) for n in range(500)]
     batch = pa.RecordBatch.from_pylist([vars(said) for said in rows], SCHEMA)
     layout = replace(UNORDERED, payload=LAYOUT.payload)
-    parts = dict(Packing(layout, 4).parcels([[layout.read(batch, Place("task 0"))]]))
+    parts = dict(Packing(layout, 4).parcels([[read_rows(layout, batch, Place("task 0"))]]))
     keys = [set(part.batch(slice(None)).payload.column("id").to_pylist()) for part in parts.values()]
     assert len(parts) == 4
     assert sum(map(len, keys)) == 50
@@ -404,6 +404,6 @@ def test_changes_are_counted_by_what_they_say_happened():
     words = "c", "u", "d", "upsert", "u", "stable"
     rows = [{"op": word, "at": n, "replica": "a", "site": "x", "id": 1} for n, word in enumerate(words)]
     packing = Packing(LAYOUT, 1)
-    read = packing.layout.read(pa.RecordBatch.from_pylist(rows, SCHEMA), Place("task"))
+    read = read_rows(packing.layout, pa.RecordBatch.from_pylist(rows, SCHEMA), Place("task"))
     heard = Shard(FRAGMENT).hear([part for _, part in packing.parcels([[read]])])
     assert heard.heard == {"insert": 1, "update": 2, "delete": 1, "upsert": 1, "stable": 1}

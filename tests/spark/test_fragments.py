@@ -7,13 +7,13 @@ from element_rows import element_rows, meant_by, relation_of
 from anabranch import Insert, Stable, difference
 from anabranch import spark as ab
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.layout import Layout
 from anabranch.engines.spark.merge import spark_schema
 from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.shards import shard_ids
 from anabranch.engines.spark.stages import packed, repacked, run, run_last
 from anabranch.engines.spark.unpacking import Unpacking
 from anabranch.model.output_policy import FinalOnly, FirstThenFinal
+from anabranch.rows.layout import Layout
 
 
 def test_a_fragment_follows_another_whose_shards_are_its_channels(spark, tmp_path):

@@ -10,12 +10,13 @@ import pytest
 from spark.spark_rows import random_rows
 
 from anabranch import BEGINNING, FOREVER, Insert, Stable
-from anabranch.engines.spark.layout import Layout, Place
 from anabranch.engines.spark.packing import Packing, distinct, split
 from anabranch.engines.spark.parcel import NO_PAYLOAD, Parcel, Voice
 from anabranch.engines.spark.shards import shard_of
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.identity import identities
+from anabranch.rows.layout import Layout
+from anabranch.rows.reading import Place, read_rows
 
 KINDS = np.array([0, 0, 0, 1, 2, 3, 4], np.int8)
 
@@ -151,7 +152,7 @@ def packed(said, *, layout=LAYOUT, together=1, **options):
     read, rows = [], 0
     for values in reads:
         batch = pa.RecordBatch.from_pylist([dict(zip(SCHEMA.names, v, strict=True)) for v in values], SCHEMA)
-        read.append(layout.read(batch, Place("here", rows, rows)))
+        read.append(read_rows(layout, batch, Place("here", rows, rows)))
         rows += len(values)
     return list(packing.parcels(read[n : n + together] for n in range(0, len(read), together)))
 
@@ -286,7 +287,7 @@ def test_as_many_channels_speak_in_a_parcel_as_there_are(disorder):
     layout = Layout("at", replica="who", sequence="n", payload=("at",), disorder=disorder)
     names = pa.array([f"{n:05}" for n in range(count)])
     rows = pa.RecordBatch.from_pydict({"who": names, "n": np.arange(count), "at": np.arange(count) % 7})
-    [(_, parcel)] = Packing(layout, 1, ordered=True).parcels([[layout.read(rows, Place("rows"))]])
+    [(_, parcel)] = Packing(layout, 1, ordered=True).parcels([[read_rows(layout, rows, Place("rows"))]])
     assert [voice.replica for voice in parcel.voices] == names.to_pylist()
     events = np.flatnonzero(parcel.kind == Kind.INSERT)
     assert parcel.voice[events].tolist() == list(range(count))

@@ -23,11 +23,11 @@ from anabranch import (
     difference,
 )
 from anabranch.cli.micro_batches import Lines
-from anabranch.engines.spark.layout import Place
 from anabranch.engines.spark.shard import Shard
 from anabranch.engines.spark.status import shard_status, together
 from anabranch.oracle.changes import ChangedTable
 from anabranch.oracle.snapshots import versions_since
+from anabranch.rows.reading import Place, read_rows
 
 POLICIES = [
     FirstThenFinal(),
@@ -325,7 +325,7 @@ def test_the_status_says_who_waits_with_a_snapshot_and_whose_rows_begin_at_one()
 
     def told(query):
         batch = pa.RecordBatch.from_pylist([vars(one) for one in rows], SCHEMA)
-        parts = dict(query.packing.parcels([[query.packing.layout.read(batch, Place("task 0"))]]))
+        parts = dict(query.packing.parcels([[read_rows(query.packing.layout, batch, Place("task 0"))]]))
         heard = [(shard, shard.hear([parts[shard.number]])) for shard in query.shards]
         return together(1, [shard_status(shard, one, BEGINNING, 0, 0) for shard, one in heard])
 

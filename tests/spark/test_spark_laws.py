@@ -21,7 +21,7 @@ from spark.driving import Query, Said, parcels
 from spark.micro_batches import Drawn, failures
 
 from anabranch import BEGINNING, FOREVER, Attach, Case, Detach, Insert, Stable, text
-from anabranch.engines.spark import journal, parcel, refusal
+from anabranch.engines.spark import journal, parcel
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.processor import LastProcessor
@@ -33,6 +33,7 @@ from anabranch.model.output_policy import FinalOnly, FirstThenFinal, FollowLeade
 from anabranch.model.validity import Quarantine
 from anabranch.oracle.payload import payload_key
 from anabranch.oracle.relation import World
+from anabranch.rows import refusal
 
 CHUNK = 50
 COMBINATIONS = [

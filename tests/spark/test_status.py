@@ -8,7 +8,7 @@ from anabranch import BEGINNING, Adjust, Attach, Drop, Insert, Quarantine, Stabl
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.status import EVENTS, nothing, together
-from anabranch.kernels.changes import Op
+from anabranch.model.op import Op
 
 HERE, THERE = {"value": "d"}, {"value": "a"}
 """Payloads that belong to the first and the second of two shards."""

@@ -15,16 +15,17 @@ from spark.spark_rows import ODD_NAMES, random_rows, same_rows
 
 from anabranch import BEGINNING, FOREVER, Adjust, Insert, Stable
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.layout import Layout, Place
 from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.parcel import from_bytes
-from anabranch.engines.spark.refusal import Refusal
 from anabranch.engines.spark.stages import parcel_rows
 from anabranch.engines.spark.status import ShardStatus
 from anabranch.engines.spark.unpacking import BYTES, Unpacking
 from anabranch.model.batch import Batch
 from anabranch.model.identity import identities
 from anabranch.model.properties import Case
+from anabranch.rows.layout import Layout
+from anabranch.rows.reading import Place, read_rows
+from anabranch.rows.refusal import Refusal
 
 TEXT = pa.schema([("v", pa.string())])
 UNPACKING = Unpacking(TEXT, pa.int64(), refusals=True, speaker=0)
@@ -62,7 +63,9 @@ def through_shards(payload: pa.RecordBatch, case: Case, shards: int) -> pa.Recor
         part = payload.slice(begin, end - begin)
         for name in ("a", "b"):
             columns = [*part.columns, pa.array(range(begin, end)), pa.array([name] * (end - begin))]
-            read = layout.read(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)), Place("here"))
+            read = read_rows(
+                layout, pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)), Place("here")
+            )
             packed = list(parcel_rows([[read]], Packing(layout, shards), query.ids))
             answers = query.hear(Row(**row) for rows in packed for row in rows.to_pylist())
             found += [from_bytes(data) for answer in answers.values() for data in answer.bodies]
@@ -193,7 +196,7 @@ class TestClocks:
         (row,) = unpacking.row_batch(Batch.of([Adjust({"v": "a"}, 3, 9, 7)])).select([1, 2, 3]).to_pylist()
         layout = Layout("start", "end", "old_end", kind="kind")
         rows = unpacking.row_batch(Batch.of([Adjust({"v": "a"}, 3, 9, 7)])).select(range(5))
-        assert layout.read(rows, Place("here")).batch.element(0) == Adjust({"v": "a"}, 3, 9, 7)
+        assert read_rows(layout, rows, Place("here")).batch.element(0) == Adjust({"v": "a"}, 3, 9, 7)
         assert None not in row.values()
 
 
@@ -219,6 +222,6 @@ class TestNames:
         """What one query writes another can read, with the same columns."""
         elements = [Insert({"v": "a"}, 1, 5), Adjust({"v": "a"}, 1, 5, 1), Insert({"v": "b"}, 3, FOREVER)]
         rows = replace(UNPACKING, refusals=False).row_batch(Batch.of([*elements, Stable(4)]))
-        read = Layout("start", "end", "old_end", kind="kind").read(rows, Place("here"))
+        read = read_rows(Layout("start", "end", "old_end", kind="kind"), rows, Place("here"))
         assert [read.batch.element(n) for n in range(4)] == [*elements, Stable(4)]
         assert read.batch.start.min() > BEGINNING

@@ -17,10 +17,11 @@ from survival.small_disk import grown, small_disk
 from anabranch import Insert, Stable
 from anabranch import spark as ab
 from anabranch.connectors.holding import held
-from anabranch.engines.spark import parcel, refusal
+from anabranch.engines.spark import parcel
 from anabranch.engines.spark.checkpoint import CheckpointError
 from anabranch.engines.spark.failure import WorkerError, failure
 from anabranch.model.schema import SchemaError
+from anabranch.rows import refusal
 
 SECOND = """
 import sys

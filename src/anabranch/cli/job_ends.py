@@ -10,7 +10,6 @@ from anabranch.cli.delta_tables import DeltaSourceTable
 from anabranch.cli.job_tables import Names, SparkTable, Table, one_of
 from anabranch.cli.kafka_tables import KafkaSinkTable, KafkaSourceTable
 from anabranch.cli.merge_tables import ChangesTable, MergeTable
-from anabranch.engines.spark.layout import names_of
 from anabranch.engines.spark.merge import declared_properties
 from anabranch.engines.spark.one_row import (
     SCD,
@@ -20,6 +19,7 @@ from anabranch.engines.spark.one_row import (
     several_open_rows,
 )
 from anabranch.kernels.merge.merger import Merger
+from anabranch.rows.layout import names_of
 
 if TYPE_CHECKING:
     from anabranch.connectors.tables.table_sink import TableShape

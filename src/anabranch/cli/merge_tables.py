@@ -14,18 +14,18 @@ from msgspec import field
 
 from anabranch.cli.inputs import policy_argument
 from anabranch.cli.job_tables import Names, Table, one_of, table
-from anabranch.engines.spark.ops import spellings
 from anabranch.engines.spark.vouching import check_answered, in_words, is_inferred
 from anabranch.kernels.merge.merger import Generalise
 from anabranch.model.output_policy import POLICIES, OutputPolicy, Pace
 from anabranch.model.validity import Drop, Quarantine, Raise
+from anabranch.rows.change_words import spellings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from anabranch.engines.spark.door import Door
     from anabranch.engines.spark.fragment import Fragment
-    from anabranch.engines.spark.layout import Layout
+    from anabranch.rows.layout import Layout
 
 
 _LOSSY = dict.fromkeys(("yes", "true", "all", "on"), "true") | dict.fromkeys(

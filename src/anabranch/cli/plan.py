@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from anabranch.cli.merge_tables import ChangesTable, MergeTable
 from anabranch.engines.spark.checkpoint import begun, completed
 from anabranch.engines.spark.columns import columns_of
-from anabranch.engines.spark.layout import ALONE, names_of
 from anabranch.engines.spark.merge import has_channels, replicas_of
 from anabranch.kernels.merge.merger import Merger
 from anabranch.model.output_policy import Pace
 from anabranch.model.properties import Properties
 from anabranch.model.span import span, span_text
+from anabranch.rows.layout import ALONE, names_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

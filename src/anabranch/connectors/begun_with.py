@@ -13,9 +13,9 @@ import msgspec
 
 from anabranch.connectors.writing import whole
 from anabranch.engines.spark.checkpoint import CheckpointError, begun, damaged
-from anabranch.engines.spark.layout import names_of
 from anabranch.engines.spark.merge import SETTINGS, SHARDS
 from anabranch.engines.spark.shard_bytes import check_settings
+from anabranch.rows.layout import names_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -50,10 +50,10 @@ from anabranch.connectors.row_files import (
 )
 from anabranch.connectors.time_texts import zone_named
 from anabranch.engines.spark.failure import told_to_driver
-from anabranch.engines.spark.layout import ALONE, Layout
 from anabranch.engines.spark.packing import BYTES, Packing
 from anabranch.engines.spark.session import tasks_of
 from anabranch.engines.spark.stages import parcel_columns, parcel_rows
+from anabranch.rows.layout import ALONE, Layout
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

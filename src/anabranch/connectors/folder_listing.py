@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anabranch.connectors.row_files import ENDINGS, REPLICA
-from anabranch.engines.spark.layout import ALONE
+from anabranch.rows.layout import ALONE
 
 TEMPORARY = (
     ".tmp",

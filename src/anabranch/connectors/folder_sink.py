@@ -31,8 +31,8 @@ from anabranch.connectors.soundness import went_back
 from anabranch.connectors.starting import check_elements, check_streaming, check_trigger, started
 from anabranch.engines.spark.checkpoint import begun, completed, known_query, query_id
 from anabranch.engines.spark.failure import told_to_driver
-from anabranch.engines.spark.layout import text_of
 from anabranch.engines.spark.unpacking import REFUSED
+from anabranch.rows.text import text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -16,7 +16,7 @@ import msgspec
 
 from anabranch.connectors.folder_listing import listing
 from anabranch.connectors.row_files import FILE_ROWS
-from anabranch.engines.spark.layout import ALONE
+from anabranch.rows.layout import ALONE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

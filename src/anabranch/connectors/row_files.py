@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from anabranch.connectors.json_rows import JsonRows, json_rows
 from anabranch.connectors.kafka.debezium import Debezium
-from anabranch.engines.spark.layout import Layout, Place, Read
-from anabranch.engines.spark.refusal import Refusal
 from anabranch.model.schema import SchemaError
 from anabranch.model.validity import Rule
+from anabranch.rows.layout import Layout
+from anabranch.rows.reading import Place, Read, read_rows
+from anabranch.rows.refusal import Refusal
 
 ENDINGS = {
     ".parquet": "parquet",
@@ -176,7 +177,7 @@ def _row_bytes(stretch: FileStretch) -> int:
 def _reads(stretch: FileStretch, columns: pa.Schema, layout: Layout, rows: int) -> Iterator[Read]:
     row, before = stretch.first, stretch.number * FILE_ROWS
     for batch, lines, refused in _named_batches(stretch, columns, rows):
-        read = layout.read(batch, _FilePlace(stretch.path, row + 1, before + row, lines=lines))
+        read = read_rows(layout, batch, _FilePlace(stretch.path, row + 1, before + row, lines=lines))
         unknown = not stretch.in_folder and layout.replica is not None
         read.refused.extend(replace(one, replica="") if unknown else one for one in refused)
         yield read

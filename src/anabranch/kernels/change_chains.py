@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from anabranch.model.application import ADJUST, INSERT, STABLE
 from anabranch.model.compiled import compiled, inlined
+from anabranch.model.op import Op
 from anabranch.model.slots import NOBODY, TAG_MASK, link_all, node_in, slot_of, tag_in, vacate_slot
 from anabranch.model.time import BEGINNING, FOREVER
 
-OP_INSERT, OP_UPDATE, OP_DELETE, OP_UPSERT, OP_SNAPSHOT, OP_INCREMENTAL = range(6)
+OP_INSERT, OP_UPDATE, OP_DELETE, OP_UPSERT, OP_SNAPSHOT, OP_INCREMENTAL = map(int, Op)
 
 BEHIND, AT_THE_END, NOT_THERE, THERE, NOT_YET = range(5)
 """Why a change is refused."""

@@ -19,7 +19,6 @@ None after stable(∞). Cost: constant per change, of a late one the changes of 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -27,11 +26,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.kernels.change_chains import (
-    OP_DELETE,
     OP_INCREMENTAL,
-    OP_INSERT,
     OP_SNAPSHOT,
-    OP_UPDATE,
     OP_UPSERT,
     Chains,
     apply_changes,
@@ -50,18 +46,6 @@ from anabranch.model.rows import take_rows
 from anabranch.model.slots import NOBODY
 from anabranch.model.time import BEGINNING, FOREVER, tick_text
 from anabranch.model.validity import Rule
-
-
-class Op(IntEnum):
-    """What happens to a row, as a number in a column."""
-
-    INSERT = OP_INSERT
-    UPDATE = OP_UPDATE
-    DELETE = OP_DELETE
-    UPSERT = OP_UPSERT
-    SNAPSHOT = OP_SNAPSHOT
-    INCREMENTAL = OP_INCREMENTAL
-
 
 _RULES = (
     Rule.CHANGE_BEHIND_STABLE,
@@ -138,6 +122,7 @@ class Changes:
     """State: the changes of a table that still count, with their payloads, and how far they have come.
 
     >>> from anabranch.model.notation import text
+    >>> from anabranch.model.op import Op
     >>> rows = pa.RecordBatch.from_pylist([{"id": 1, "v": "a"}, {"id": 1, "v": "b"}])
     >>> table = Changes(["id"])
     >>> told = table.push(changes(np.array([Op.INSERT, Op.UPDATE]), np.array([3, 5]), rows))

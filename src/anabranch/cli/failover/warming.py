@@ -12,10 +12,11 @@ from anabranch.cli.failover.readings import Reading
 from anabranch.cli.failover.replicas import Row
 from anabranch.engines.spark import parcel
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.layout import Layout, Place
 from anabranch.engines.spark.packing import ROWS, Packing
 from anabranch.engines.spark.shard import Shard
 from anabranch.model.properties import Properties
+from anabranch.rows.layout import Layout
+from anabranch.rows.reading import Place, read_rows
 
 
 def warm(truth: Sequence[Reading], said: Mapping[str, Sequence[Row]]) -> None:
@@ -26,7 +27,7 @@ def warm(truth: Sequence[Reading], said: Mapping[str, Sequence[Row]]) -> None:
     for name, rows in said.items():
         batch = columns(rows)
         replica = pa.array([name] * len(rows)).dictionary_encode()
-        reads.append(layout.read(batch.append_column("replica", replica), Place(name)))
+        reads.append(read_rows(layout, batch.append_column("replica", replica), Place(name)))
     parcels = [part for _, part in Packing(layout, 1, ROWS, ordered=True).parcels([reads])]
     shard = Shard(fragment)
     shard.hear([parcel.from_bytes(parcel.to_bytes(part)) for part in parcels])

@@ -17,8 +17,9 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from anabranch.connectors.tables.table_error import TableError
-from anabranch.engines.spark.layout import Layout, Place, Read
 from anabranch.model.schema import SchemaError
+from anabranch.rows.layout import Layout
+from anabranch.rows.reading import Place, Read, read_rows
 
 FEED = "delta.enableChangeDataFeed"
 VERSION_ROWS = 1 << 40
@@ -124,7 +125,7 @@ def _reads(
     for op, rows in table.changes(stretch):
         place = Place(source, row, stretch.version * VERSION_ROWS + row)
         what = "insert" if op == "snapshot" and knows_since_when else op
-        yield layout.read(_as_told(rows, what, stretch, columns, names), place)
+        yield read_rows(layout, _as_told(rows, what, stretch, columns, names), place)
         row += rows.num_rows
 
 

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from anabranch.connectors.kafka.cluster import BrokerError, Topic, TopicError
 from anabranch.connectors.kafka.formats import Format
-from anabranch.engines.spark.layout import Layout, Place, Read
-from anabranch.engines.spark.refusal import Refusal
 from anabranch.model.validity import Rule
+from anabranch.rows.layout import Layout
+from anabranch.rows.reading import Place, Read, read_rows
+from anabranch.rows.refusal import Refusal
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
@@ -149,7 +150,7 @@ class Reader:
         numbers = _within(found.origin) if self.several else None
         source, channel = f"{topic}[{stretch.partition}]", f"{topic}-{stretch.partition}"
         place = _RecordPlace(source, channel=channel, offsets=offsets[found.origin], rows=numbers)
-        read = self.layout.read(self._with_rest(found.rows, found.origin, stretch, messages), place)
+        read = read_rows(self.layout, self._with_rest(found.rows, found.origin, stretch, messages), place)
         for n, reason in found.refused:
             raw = (values[n] or b"").decode(errors="replace")
             where = f"{source}@{offsets[n]}"

@@ -36,10 +36,11 @@ from anabranch.connectors.soundness import went_back
 from anabranch.connectors.starting import check_elements, check_streaming, check_trigger, started
 from anabranch.engines.spark.checkpoint import query_id
 from anabranch.engines.spark.failure import told_to_driver
-from anabranch.engines.spark.layout import names_of, text_of
 from anabranch.engines.spark.merge import POLICY
 from anabranch.engines.spark.unpacking import REFUSED, TIMES
 from anabranch.model.identity import identities
+from anabranch.rows.layout import names_of
+from anabranch.rows.text import text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

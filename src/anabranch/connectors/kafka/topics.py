@@ -16,10 +16,10 @@ from anabranch.connectors.kafka.reading import Records
 from anabranch.connectors.kafka.source import NAME, Feeds, KafkaSource
 from anabranch.connectors.time_texts import zone_named
 from anabranch.engines.spark.columns import Columns
-from anabranch.engines.spark.layout import ALONE, Layout
 from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.session import tasks_of
 from anabranch.model.span import span
+from anabranch.rows.layout import ALONE, Layout
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -30,10 +30,10 @@ from numpy.typing import NDArray
 from anabranch.connectors.tables.micro_batch import MicroBatch, ids_of, in_one, ticks_of, words_of
 from anabranch.connectors.tables.table_error import TableError
 from anabranch.connectors.tables.views import FROM, Change, Changes, Find, Wanted, check_names, codes, missing
-from anabranch.engines.spark.layout import on_clock
 from anabranch.model.events import Events
 from anabranch.model.identity import Words, identities
 from anabranch.model.time import FOREVER
+from anabranch.rows.clock import on_clock
 
 KEY, FALLBACK = "_key", "_fallback"
 

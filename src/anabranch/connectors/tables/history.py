@@ -32,9 +32,9 @@ from anabranch.connectors.tables.views import (
     missing,
     ranks,
 )
-from anabranch.engines.spark.layout import on_clock
 from anabranch.model.events import Events
 from anabranch.model.time import FOREVER
+from anabranch.rows.clock import on_clock
 
 EVENT, COPY = "_event", "_copy"
 

@@ -37,11 +37,12 @@ from anabranch.connectors.tables.views import Elements, View, plain_columns
 from anabranch.connectors.writing import whole
 from anabranch.engines.spark.checkpoint import begun, known_query, query_id
 from anabranch.engines.spark.failure import told_to_driver
-from anabranch.engines.spark.layout import names_of, text_of
 from anabranch.engines.spark.one_row import SCD, SEVERAL, check_one_row, is_scd
 from anabranch.engines.spark.unpacking import REFUSED
 from anabranch.model.span import span
 from anabranch.model.time import BEGINNING
+from anabranch.rows.layout import names_of
+from anabranch.rows.text import text_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from anabranch.engines.spark.layout import Layout
 from anabranch.engines.spark.packing import Packing
+from anabranch.rows.layout import Layout
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,10 +13,8 @@ import pyarrow as pa
 from anabranch.engines.spark.columns import Columns, columns_of
 from anabranch.engines.spark.door import Door
 from anabranch.engines.spark.fragment import REMEMBER, Fragment
-from anabranch.engines.spark.layout import ALONE, Layout, names_of
 from anabranch.engines.spark.one_row import SEVERAL, several_open_rows
 from anabranch.engines.spark.packing import ROWS, Packing
-from anabranch.engines.spark.refusal import FIELDS
 from anabranch.engines.spark.replica_frames import in_one_frame
 from anabranch.engines.spark.row_types import arrow_schema, check_forms
 from anabranch.engines.spark.session import shards_of
@@ -30,6 +28,8 @@ from anabranch.model.output_policy import POLICIES, FinalOnly, FirstThenFinal, O
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.span import span
 from anabranch.model.validity import Drop, Policy, Quarantine, Raise
+from anabranch.rows.layout import ALONE, Layout, names_of
+from anabranch.rows.refusal import FIELDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

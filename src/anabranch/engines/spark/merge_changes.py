@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch.engines.spark.door import Door
 from anabranch.engines.spark.fragment import REMEMBER, Fragment
-from anabranch.engines.spark.layout import Layout, names_of
 from anabranch.engines.spark.merge import declared_properties, fragment_of, merged
 from anabranch.engines.spark.one_row import policy_of_changes
-from anabranch.engines.spark.ops import spellings
 from anabranch.engines.spark.packing import ROWS
 from anabranch.engines.spark.replica_frames import in_one_frame
 from anabranch.kernels.merge.merger import Generalise, Merger
@@ -17,6 +15,8 @@ from anabranch.model.output_policy import OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.span import span
 from anabranch.model.validity import Policy
+from anabranch.rows.change_words import spellings
+from anabranch.rows.layout import Layout, names_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,10 +50,10 @@ def merge_changes(
     """The changes of several replicas of a table as one stream of element rows.
 
     ``key`` names the columns that name a row of the table, ``time`` the commit time, ``op`` what happened:
-    insert, update, delete or upsert in any of the usual spellings (`ops.py`), and more by ``ops``, such as
-    ``{"4": "update", "3": "ignore"}``. A row of the table, which is ``payload`` (default: all columns that
-    are nothing else, the key among them), is an event from the commit that brought it to the one that changed
-    or deleted it; of the row before a change only the key is needed.
+    insert, update, delete or upsert in any of the usual spellings (`rows/change_words.py`), and more by
+    ``ops``, such as ``{"4": "update", "3": "ignore"}``. A row of the table, which is ``payload`` (default:
+    all columns that are nothing else, the key among them), is an event from the commit that brought it to the
+    one that changed or deleted it; of the row before a change only the key is needed.
 
     In a log, changes of a key count in the order of ``sequence`` within their ``channel``, or in which a door
     reads them; all of a key are in one channel. Without that order, and with ``by_time`` in spite of it, they

@@ -13,16 +13,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anabranch.engines.spark.layout import Layout, Read
 from anabranch.engines.spark.parcel import NO_PAYLOAD, Parcel, Voice
 from anabranch.engines.spark.shards import shard_of
-from anabranch.kernels.changes import Op
 from anabranch.model.batch import Kind
 from anabranch.model.compiled import compiled
 from anabranch.model.identity import Words, identities
+from anabranch.model.op import Op
 from anabranch.model.rows import stacked, take_rows
 from anabranch.model.slots import NOBODY
 from anabranch.model.time import BEGINNING, FOREVER
+from anabranch.rows.layout import Layout
+from anabranch.rows.reading import Read
 
 ROWS = 65_536
 """Elements of a parcel, about: fewer cost calls, more cost memory and, beyond 10 MB, time."""

@@ -7,15 +7,16 @@ import msgspec
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from anabranch.engines.spark import parcel, refusal
+from anabranch.engines.spark import parcel
 from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.journal import Journal, kept_by_spark
-from anabranch.engines.spark.refusal import Refusal, answered
 from anabranch.engines.spark.slices import whole_bodies
 from anabranch.engines.spark.status import ShardStatus, shard_status
 from anabranch.engines.spark.unpacking import Unpacking
 from anabranch.model.batch import Batch
+from anabranch.rows import refusal
+from anabranch.rows.refusal import Refusal, answered
 
 
 class Answer(NamedTuple):

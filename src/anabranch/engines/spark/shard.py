@@ -37,16 +37,17 @@ from anabranch.engines.spark.order import (
 )
 from anabranch.engines.spark.parcel import Parcel, Voice
 from anabranch.engines.spark.patience import set_aside
-from anabranch.engines.spark.refusal import Refusal, change_text, refusal
 from anabranch.engines.spark.shard_bytes import Head, check_settings, parted, whole
-from anabranch.kernels.changes import Changes, Op, Refused
+from anabranch.kernels.changes import Changes, Refused
 from anabranch.kernels.merge.state_bytes import from_bytes, to_bytes
 from anabranch.kernels.snapshots import Beginning
 from anabranch.model.application import BROKEN, VALID, check_times
 from anabranch.model.batch import KINDS, Batch, Kind, concat
 from anabranch.model.elements import Attach, Control, Element
+from anabranch.model.op import Op
 from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.model.validity import Drop, Quarantine, Rule, Violation
+from anabranch.rows.refusal import Refusal, change_text, refusal
 
 ENOUGH = 4_096
 """Events that are merged at once; fewer wait for those of other channels: a push by itself costs 0.3 ms."""

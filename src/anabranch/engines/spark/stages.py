@@ -5,15 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from anabranch.engines.spark import parcel, refusal
+from anabranch.engines.spark import parcel
 from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.layout import Place, Read
 from anabranch.engines.spark.order import TASK_ROWS
 from anabranch.engines.spark.packing import Packing, split
-from anabranch.engines.spark.refusal import Refusal
 from anabranch.engines.spark.slices import sliced
 from anabranch.engines.spark.unpacking import Unpacking
+from anabranch.rows import refusal
+from anabranch.rows.reading import Place, Read, read_rows
+from anabranch.rows.refusal import Refusal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -75,7 +76,7 @@ def packed(rows: "DataFrame", packing: Packing, ids: tuple[int, ...]) -> "DataFr
 def _reads(batches: Iterable[pa.RecordBatch], packing: Packing, task: int) -> Iterator[list[Read]]:
     rows = 0
     for batch in batches:
-        yield [packing.layout.read(batch, Place(f"task {task}", rows, task * TASK_ROWS + rows))]
+        yield [read_rows(packing.layout, batch, Place(f"task {task}", rows, task * TASK_ROWS + rows))]
         rows += batch.num_rows
 
 
@@ -136,9 +137,9 @@ def _repack(
     def repack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import msgspec
 
-        from anabranch.engines.spark.layout import ALONE
         from anabranch.engines.spark.status import ShardStatus
         from anabranch.model.batch import Batch
+        from anabranch.rows.layout import ALONE
 
         rows: dict[str, int] = {}
 

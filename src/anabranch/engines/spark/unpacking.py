@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from anabranch.engines.spark.layout import on_clock
-from anabranch.engines.spark.refusal import FIELDS, Refusal
 from anabranch.engines.spark.status import ShardStatus
 from anabranch.model.arrow import RESERVED
 from anabranch.model.batch import KINDS, Batch, Kind
 from anabranch.model.schema import conformed
 from anabranch.model.time import FOREVER
+from anabranch.rows.clock import on_clock
+from anabranch.rows.refusal import FIELDS, Refusal
 
 REFUSED = "refused"
 STATUS = "status"

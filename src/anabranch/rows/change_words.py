@@ -8,8 +8,8 @@ says what is there, not since when; one that is read incrementally, beside the l
 
 from collections.abc import Mapping
 
-from anabranch.kernels.changes import Op
 from anabranch.model.batch import Kind
+from anabranch.model.op import Op
 
 WORDS = {
     "insert": (Kind.INSERT, Op.INSERT),

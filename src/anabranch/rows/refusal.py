@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from anabranch.kernels.changes import Op
 from anabranch.model.batch import Batch
 from anabranch.model.elements import Adjust, Attach, Control, Detach, Element, Insert, Stable
+from anabranch.model.op import Op
 from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.model.validity import Drop, Policy, Raise, Violation
+from anabranch.rows.text import text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,18 +83,18 @@ def refusal(
             names = [roles[name] for name in _TIMES if name in roles] if roles else _TIMES
             row = times.in_record(text, names)
         case element if roles:
-            row = _text({**_as_row(element, roles, times), **(own or {})})
+            row = text_of({**_as_row(element, roles, times), **(own or {})})
         case Insert(payload, start, end):
-            row = _text({"payload": dict(payload), "start": times.shown(start), "end": times.shown(end)})
+            row = text_of({"payload": dict(payload), "start": times.shown(start), "end": times.shown(end)})
         case Adjust(payload, start, old_end, end):
             ends = {"old_end": times.shown(old_end), "end": times.shown(end)}
-            row = _text({"payload": dict(payload), "start": times.shown(start), **ends})
+            row = text_of({"payload": dict(payload), "start": times.shown(start), **ends})
         case Stable(time):
-            row = _text({"kind": "stable", "start": times.shown(time)})
+            row = text_of({"kind": "stable", "start": times.shown(time)})
         case Attach(guarantee):
-            row = _text({"kind": "attach", "start": times.shown(guarantee)})
+            row = text_of({"kind": "attach", "start": times.shown(guarantee)})
         case Detach():
-            row = _text({"kind": "detach"})
+            row = text_of({"kind": "detach"})
     times.shown(violation.frontier if known is None else known)
     return Refusal(violation.code, times.in_words(violation.message), violation.input or "", place, row)
 
@@ -127,7 +128,7 @@ def change_text(
     if roles:
         (image,) = batch.payload.slice(row, 1).to_pylist()
         said = {roles["op"]: op.name.lower(), roles["time"]: int(batch.start[row])}
-        return _text({**image, **said, **(own or {})})
+        return text_of({**image, **said, **(own or {})})
     image = {
         name: value for name, value in batch.payload.slice(row, 1).to_pylist()[0].items() if value is not None
     }
@@ -136,7 +137,7 @@ def change_text(
         "time": int(batch.start[row]),
         "before" if op is Op.DELETE else "after": image,
     }
-    return _text(record)
+    return text_of(record)
 
 
 _TICK = re.compile(r"(?<![\w.-])-?\d{1,19}(?![\w.])")
@@ -164,7 +165,7 @@ class _Times:
         said = _record.decode(text)
         ticks = {name: msgspec.json.decode(said[name], type=int) for name in names if name in said}
         shown = {name: msgspec.Raw(_encoder.encode(self.shown(tick))) for name, tick in ticks.items()}
-        return _text(said | shown)
+        return text_of(said | shown)
 
     def in_words(self, reason: str) -> str:
         """A reason that shows the times that have been shown, where ticks are microseconds."""
@@ -198,7 +199,3 @@ def _shown(tick: int, clock: pa.DataType | None) -> object:
 @cache
 def _zone(clock: pa.DataType) -> tzinfo | None:
     return pa.scalar(0, clock).as_py().tzinfo
-
-
-def _text(record: Mapping[str, Any]) -> str:
-    return _encoder.encode(record).decode()

@@ -1,7 +1,12 @@
-"""Text that is not UTF-8: neither Spark nor readers of Parquet look, and neither JSON nor tables hold it."""
+"""Text in rows that is not UTF-8, and rows as text.
 
+Neither Spark nor readers of Parquet look whether text is UTF-8, and neither JSON nor tables hold any other.
+"""
+
+from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -32,3 +37,18 @@ def _is_broken(value: Any) -> bool:
     except (ValueError, OverflowError):  # a time that Python has none for
         return False
     return False
+
+
+def plain(value: Any) -> Any:
+    """A value as Python has it; a time that Python has none for is ticks, and text is mended to be UTF-8."""
+    try:
+        return value.as_py()
+    except UnicodeDecodeError as reason:
+        return reason.object.decode(errors="replace")
+    except (OverflowError, ValueError):
+        return getattr(value, "value", f"a {value.type} that is out of range")
+
+
+def text_of(row: Mapping[str, Any]) -> str:
+    """A row as text, for people; values that JSON has no type for are shown as they print."""
+    return msgspec.json.encode(row, enc_hook=str).decode()

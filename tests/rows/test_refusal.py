@@ -9,12 +9,14 @@ import pytest
 
 from anabranch import BEGINNING, FOREVER, Adjust, Attach, Detach, Insert, Stable, ticks
 from anabranch.connectors.json_rows import json_rows
-from anabranch.engines.spark.layout import Layout, Place
-from anabranch.engines.spark.ops import spellings
 from anabranch.engines.spark.order import TASK_ROWS, place_text
-from anabranch.engines.spark.refusal import change_text, from_bytes, refusal, to_bytes
-from anabranch.kernels.changes import Op, changes
+from anabranch.kernels.changes import changes
+from anabranch.model.op import Op
 from anabranch.model.validity import Rule, Violation
+from anabranch.rows.change_words import spellings
+from anabranch.rows.layout import Layout
+from anabranch.rows.reading import Place, read_rows
+from anabranch.rows.refusal import change_text, from_bytes, refusal, to_bytes
 
 TEN, NOON = (ticks(datetime(2026, 3, 29, hour, tzinfo=UTC)) for hour in (10, 12))
 INSTANT = pa.timestamp("us", "Europe/Berlin")
@@ -103,7 +105,7 @@ def test_what_was_refused_is_told_in_the_columns_of_its_rows_and_reads_again(clo
     times = [(name, clock) for name in ("at", "until", "was")]
     texts = [(name, pa.string()) for name in ("kind", "who", "by")]
     columns = pa.schema([("v", pa.int64()), *times, *texts, ("n", pa.int64())])
-    read = ROLES.read(json_rows([raw.encode()], columns).rows, Place("again"))
+    read = read_rows(ROLES, json_rows([raw.encode()], columns).rows, Place("again"))
     assert not read.refused
     assert list(read.batch.objects()) == [element]
     assert (read.replicas, read.channels, read.sequence.tolist()) == (["west"], ["left"], [7])
@@ -116,11 +118,11 @@ def test_a_refused_change_is_told_in_the_columns_of_its_rows_and_reads_again():
     )
     for op in ("insert", "update", "delete", "upsert"):
         row = {"id": 1, "committed": datetime(2026, 3, 1, tzinfo=UTC), "did": op, "who": "west"}
-        first = layout.read(pa.RecordBatch.from_pylist([row], columns), Place("first"))
+        first = read_rows(layout, pa.RecordBatch.from_pylist([row], columns), Place("first"))
         text = change_text(first.batch, 0, layout.roles(), {"who": "west"})
         violation = Violation(Rule.CHANGE_BEHIND_STABLE, 7, text, 4, "west")
         raw = refusal(violation, "west row 7", INSTANT, roles=layout.roles()).raw
-        again = layout.read(json_rows([raw.encode()], columns).rows, Place("again"))
+        again = read_rows(layout, json_rows([raw.encode()], columns).rows, Place("again"))
         assert not again.refused
         assert again.batch.start.tolist() == first.batch.start.tolist()
         assert again.batch.old_end.tolist() == first.batch.old_end.tolist()

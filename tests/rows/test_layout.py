@@ -10,8 +10,10 @@ import pyarrow as pa
 import pytest
 
 from anabranch import BEGINNING, FOREVER, Adjust, Attach, Detach, Insert, Stable
-from anabranch.engines.spark.layout import ALONE, Layout, Place, clock_of, names_of, on_clock
 from anabranch.model.schema import SchemaError
+from anabranch.rows.clock import clock_of, on_clock
+from anabranch.rows.layout import ALONE, Layout, names_of
+from anabranch.rows.reading import Place, read_rows
 
 NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
 HERE = Place("task 3", 100)
@@ -26,7 +28,7 @@ def rows_of(**columns) -> pa.RecordBatch:
 
 def read(layout: Layout, rows: pa.RecordBatch):
     layout.check(rows.schema)
-    return layout.read(rows, HERE)
+    return read_rows(layout, rows, HERE)
 
 
 def elements(layout: Layout, rows: pa.RecordBatch) -> list[object]:
@@ -240,7 +242,7 @@ class TestText:
         }
         columns[name] = texts.get(name, self.BROKEN)
         layout = Layout("at", kind="kind", replica="who")
-        read = layout.read(pa.RecordBatch.from_pydict(columns), Place("rows"))
+        read = read_rows(layout, pa.RecordBatch.from_pydict(columns), Place("rows"))
         assert read.batch.start.tolist() == [1, 3]
         [refused] = read.refused
         assert (refused.rule, refused.place) == ("malformed", "rows row 1")
@@ -249,7 +251,7 @@ class TestText:
 
     def test_columns_that_are_not_read_are_not_looked_at(self):
         rows = pa.RecordBatch.from_pydict({"at": [1, 2, 3], "v": [1, 2, 3], "comment": self.BROKEN})
-        read = Layout("at", payload=("v",)).read(rows, Place("rows"))
+        read = read_rows(Layout("at", payload=("v",)), rows, Place("rows"))
         assert not read.refused
 
 
@@ -266,7 +268,7 @@ class TestWhoSpeaks:
         assert found.channels == ["2026-01-01"]
 
     def test_places_go_on_from_those_before(self):
-        found = Layout("at").read(rows_of(at=[1, 2]), Place("x", 5, 1 << 40))
+        found = read_rows(Layout("at"), rows_of(at=[1, 2]), Place("x", 5, 1 << 40))
         assert found.sequence.tolist() == [1 << 40, (1 << 40) + 1]
 
     def test_a_sequence_without_a_channel_is_that_of_the_replica(self):
@@ -492,7 +494,7 @@ class TestClocks:
         column = on_clock(ticks, np.array([False, False, False, True, True]), kind)
         assert column.type == kind
         rows = pa.RecordBatch.from_arrays([column], names=["at"])
-        found = Layout("at").read(rows, HERE)
+        found = read_rows(Layout("at"), rows, HERE)
         assert found.batch.start.tolist() == [-5, 0, 20_000]
         assert len(found.refused) == 2
 
@@ -514,4 +516,4 @@ def test_a_layout_that_was_put_in_ticks_still_reads_and_tells_its_duration():
     layout.check(rows.schema)
     planned = replace(layout, duration=layout.ticks(layout.duration, rows.schema, "duration"))
     assert planned.settings(rows.schema) == layout.settings(rows.schema)
-    assert planned.read(rows, Place("rows")).batch.end.tolist() == [120_000_000]
+    assert read_rows(planned, rows, Place("rows")).batch.end.tolist() == [120_000_000]

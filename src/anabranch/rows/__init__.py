@@ -1,0 +1,1 @@
+"""What the columns of plain rows mean, for every engine and connector."""
