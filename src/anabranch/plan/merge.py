@@ -9,7 +9,7 @@ from anabranch.kernels.merge.choice import Choice, Side, choose
 from anabranch.kernels.merge.merge import Merge as MergeKernel
 from anabranch.model.output_policy import FinalOnly, FirstThenFinal, HalfFrozen, OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
-from anabranch.model.validity import Policy
+from anabranch.model.validity import Drop, Policy, Raise
 from anabranch.plan.node import Node, PlanError
 
 _ORDERED = (Case.R0, Case.R1, Case.R2)

@@ -6,7 +6,7 @@ which a merge makes one.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from anabranch.model.properties import Fact, Properties
 from anabranch.model.validity import Policy
 from anabranch.plan.node import Node, PlanError
 from anabranch.plan.spans import length_text
+from anabranch.progress.gate import Admission
 from anabranch.rows.layout import Layout
 
 
@@ -40,6 +41,8 @@ class Source(Node):
     """The replicas that may have holes, or whether all may."""
     declared: Properties = field(default_factory=Properties)
     """What each replica promises, or the source where it is one."""
+    by_time: bool = False
+    """Changes of a key count by commit time, not in the order of their channel."""
     on_invalid: Policy | None = None
     on_late: Policy | None = None
 
@@ -81,6 +84,13 @@ class Source(Node):
         return None if pa.types.is_integer(dtype) else dtype
 
     @cached_property
+    def reads(self) -> Layout:
+        """What the columns of rows mean, with lengths of time in ticks."""
+        assert self.layout is not None, "elements are read as they are"
+        duration = self.layout.ticks(self.layout.duration, self.columns, "duration")
+        return replace(self.layout, duration=duration, disorder=self.disorder)
+
+    @cached_property
     def disorder(self) -> int | None:
         """How many ticks a row may come after rows that start later; None: stables are in the data."""
         if self.layout is None or self.layout.disorder is None:
@@ -111,6 +121,17 @@ class Source(Node):
         if isinstance(self.lossy, bool):
             return self.lossy
         return bool(self.lossy) if replica is None else replica in self.lossy
+
+    def admission(self) -> Admission:
+        """What the gate of this source goes by."""
+        return Admission(
+            replicas=self.replicas,
+            awaited=self.awaited,
+            lossy=self.lossy,
+            promised=self.properties if self.replicas else None,
+            disorder=self.disorder,
+            of_changes=self.of_changes,
+        )
 
     def settings(self) -> dict[str, str]:
         """How rows are read, as far as state depends on it."""

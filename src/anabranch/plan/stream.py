@@ -1,105 +1,143 @@
-"""What a user builds plans with: a stream, and the operators over it as methods.
+"""What plans are built with: a stream, and the operators over it as methods.
 
 A stream is a frozen description. Nothing runs until it is opened (`Stream.open`), run (`anabranch.run`) or made
-a frame of Spark (`anabranch.spark.frame`).
+a frame of Spark's (`anabranch.spark.frame`).
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
-from anabranch.expressions.expression import Expression, expression, name_of
-from anabranch.expressions.tree import Column, Tree
-from anabranch.kernels.apply import conformed_answer
-from anabranch.model.lifetime import Length, Lifetime, Moment
-from anabranch.model.output_policy import FirstThenFinal, OutputPolicy, Pace
-from anabranch.model.properties import Case, Properties
+from anabranch.model.lifetime import START, Length, Lifetime, Moment
+from anabranch.model.properties import Properties
 from anabranch.model.validity import Policy
 from anabranch.plan.alter_lifetime import AlterLifetime
-from anabranch.plan.apply import Apply
-from anabranch.plan.columns import schema_of
-from anabranch.plan.filter import Filter
+from anabranch.plan.explain import explained
 from anabranch.plan.final import Final
 from anabranch.plan.line import users_line
-from anabranch.plan.merge import Merge
-from anabranch.plan.node import Node, PlanError
-from anabranch.plan.named import Named
-from anabranch.plan.select import Select
+from anabranch.plan.node import Node
+from anabranch.plan.picture import picture
+from anabranch.plan.row_operators import RowOperators
 from anabranch.plan.sort import Sort
 from anabranch.plan.spans import in_ticks
+from anabranch.plan.tap import Tap, taps_below
 
 if TYPE_CHECKING:
     from anabranch.engines.embedded.job import Job
 
 Span: TypeAlias = int | timedelta | str
-Value: TypeAlias = Expression | Any
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """Operators that look at one row at a time, which streams and replicas share."""
+@dataclass(frozen=True, slots=True, repr=False)
+class Stream(RowOperators):
+    """A stream of events, as a plan makes it."""
 
-    node: Node
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of its payloads."""
+        return self.node.schema
 
-    def filter(self, predicate: Expression):  # type: ignore[no-untyped-def]
-        """The events that a predicate is true of; null is not true."""
-        return replace(self, node=Filter(inputs=(self.node,), predicate=_tree(predicate)))
+    @property
+    def properties(self) -> Properties:
+        """What may be relied on."""
+        return self.node.properties
 
-    def select(self, *columns: str | Expression, **named: Value):  # type: ignore[no-untyped-def]
-        """Other columns: those named, and those made by expressions."""
-        return self._selected([*map(_named, columns), *((name, _tree(value)) for name, value in named.items())])
+    def __repr__(self) -> str:
+        return f"<Stream: {self.node.words()}>"
 
-    def with_columns(self, *columns: Expression, **named: Value):  # type: ignore[no-untyped-def]
-        """The same columns, with more, or with others in the place of those of the same name."""
-        made = dict([*map(_named, columns), *((name, _tree(value)) for name, value in named.items())])
-        kept = [(name, made.pop(name, Column(name))) for name in self.node.schema.names]
-        return self._selected([*kept, *made.items()])
+    def lasting(self, span: Span) -> "Stream":
+        """[s, s + span): every event lasts as long, from its start."""
+        return self._altered(Lifetime.lasting(self._ticks(span, "how long events last")), f"lasting({span!r})")
 
-    def drop(self, *names: str):  # type: ignore[no-untyped-def]
-        """All columns but these."""
-        self._known(names)
-        return self._selected([(name, Column(name)) for name in self.node.schema.names if name not in names])
+    def hop(self, size: Span, every: Span) -> "Stream":
+        """[w, w + size), where w is the last multiple of ``every`` at or before the start."""
+        lifetime = Lifetime.hop(self._ticks(size, "the size of windows"), self._ticks(every, "their hop"))
+        return self._altered(lifetime, f"hop({size!r}, {every!r})")
 
-    def rename(self, names: Mapping[str, str]):  # type: ignore[no-untyped-def]
-        """The same columns under other names."""
-        self._known(names)
-        return self._selected([(names.get(name, name), Column(name)) for name in self.node.schema.names])
+    def tumble(self, size: Span) -> "Stream":
+        """[w, w + size), where w is the last multiple of ``size`` at or before the start."""
+        return self._altered(Lifetime.tumble(self._ticks(size, "the size of windows")), f"tumble({size!r})")
 
-    def apply(  # type: ignore[no-untyped-def]
-        self,
-        function: Callable[[pa.RecordBatch], Any] | None = None,
-        schema: Any = None,
-        *,
-        rows: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
-        keeps: Iterable[str] = (),
-        pure: bool = True,
-    ):
-        """What a function gives for a record batch of payloads, a row for each.
+    def shift(self, span: Span) -> "Stream":
+        """[s + span, e + span)."""
+        return self._altered(Lifetime.shift(self._ticks(span, "a shift")), f"shift({span!r})")
 
-        ``schema`` is what it gives (default: found out with no rows); ``keeps`` are columns that it passes on
-        as they are; ``pure=False`` if two calls may differ. ``rows`` is a function of one row, a dict, which
-        is slow: a million rows take seconds where a function of batches takes milliseconds.
+    def extend(self, span: Span) -> "Stream":
+        """[s, e + span); with a negative span events get shorter, and some vanish."""
+        return self._altered(Lifetime.extend(self._ticks(span, "an extension")), f"extend({span!r})")
+
+    def clip(self, span: Span) -> "Stream":
+        """[s, min(e, s + span))."""
+        return self._altered(Lifetime.clip(self._ticks(span, "the longest lifetime")), f"clip({span!r})")
+
+    def started(self) -> "Stream":
+        """[s, ∞): all that has begun."""
+        return self._altered(Lifetime.started(), "started()")
+
+    def ended(self) -> "Stream":
+        """[e, ∞) of events that have an end: all that is over."""
+        return self._altered(Lifetime.ended(), "ended()")
+
+    def alter_lifetime(self, start: Moment = START, duration: "Length | Span | None" = None) -> "Stream":
+        """Any start with any duration of which something can be promised (`anabranch.START`, `anabranch.END`).
+
+        ``duration`` is a span, or made of ``END - START``: with ticks added, or at most some.
         """
-        if (function is None) == (rows is None):
-            raise PlanError("one function is applied, of batches or of rows")
-        if rows is not None:
-            function = _by_rows(rows, None if schema is None else schema_of(schema))
-        assert function is not None
-        given = _given_by(function, self.node.schema) if schema is None else schema_of(schema)
-        node = Apply(inputs=(self.node,), function=function, given=given, keeps=tuple(keeps), pure=pure)
-        return replace(self, node=node)
-
-    def _selected(self, columns: Iterable[tuple[str, Tree]]):  # type: ignore[no-untyped-def]
-        return replace(self, node=Select(inputs=(self.node,), columns=tuple(columns)))
-
-    def _known(self, names: Iterable[str]) -> None:
         with users_line().named():
-            for name in names:
-                if name not in self.node.schema.names:
-                    error = PlanError(f"there is no column {name!r}")
-                    error.add_note(f"The columns are {', '.join(map(repr, self.node.schema.names))}.")
-                    raise error
+            if duration is not None and not isinstance(duration, Length):
+                duration = self._ticks(duration, "a duration")
+            lifetime = Lifetime.of(start, duration)
+        return self._altered(lifetime, f"alter_lifetime {lifetime}")
+
+    def sort(self) -> "Stream":
+        """The same elements in the order of their times, each once the stable has passed it."""
+        return Stream(Sort(inputs=(self.node,)))
+
+    def final(self, *, ordered: bool = False) -> "Stream":
+        """Every event once it can never change, as an insert; ``ordered``: in order of start."""
+        return Stream(Final(inputs=(self.node,), ordered=ordered))
+
+    def tap(self, name: str) -> "Stream":
+        """The same stream, which is an output too, by this name."""
+        return Stream(Tap(inputs=(self.node,), name=name))
+
+    def explain(self) -> str:
+        """The plan in words: operators, what is known of what comes of each, and why it is done so."""
+        return explained({"": self.node})
+
+    def picture(self) -> str:
+        """The plan as a picture, SVG."""
+        return picture({"": self.node})
+
+    def _repr_svg_(self) -> str:
+        return self.picture()
+
+    def open(
+        self,
+        state: bytes | None = None,
+        *,
+        on_invalid: Policy | None = None,
+        on_broken: Policy | None = None,
+        on_late: Policy | None = None,
+    ) -> "Job":
+        """The plan, ready to be pushed to in this process; with ``state`` as `Job.dump` left it."""
+        embedded = import_module("anabranch.engines.embedded.job")
+        return embedded.open(self, state, on_invalid=on_invalid, on_broken=on_broken, on_late=on_late)
+
+    def _altered(self, lifetime: Lifetime, called: str) -> "Stream":
+        return Stream(AlterLifetime(inputs=(self.node,), lifetime=lifetime, called=called))
+
+    def _ticks(self, span: Span, what: str) -> int:
+        with users_line().named():
+            return in_ticks(span, self.node.clock, what)
+
+
+def outputs_of(given: "Stream | Mapping[str, Stream]") -> dict[str, Node]:
+    """The streams of a plan that come out, by name, with those that are tapped."""
+    streams = {"": given} if isinstance(given, Stream) else dict(given)
+    outputs = {name: stream.node for name, stream in streams.items()}
+    return {**outputs, **dict(taps_below(*outputs.values()))}

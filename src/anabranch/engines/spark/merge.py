@@ -21,7 +21,7 @@ from anabranch.engines.spark.session import shards_of
 from anabranch.engines.spark.shards import shard_ids
 from anabranch.engines.spark.stages import OBSERVED, packed, run_last
 from anabranch.engines.spark.unpacking import REFUSED, TIMES, Unpacking
-from anabranch.engines.spark.vouching import Lossy, check_answered, is_inferred
+from anabranch.rows.vouching import Lossy, check_answered, is_inferred
 from anabranch.kernels.merge.merger import Generalise, Merger
 from anabranch.model.identity import identities
 from anabranch.model.output_policy import POLICIES, FinalOnly, FirstThenFinal, OutputPolicy, Pace

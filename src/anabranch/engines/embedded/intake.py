@@ -1,0 +1,143 @@
+"""What is pushed to a source, whatever its form, as elements by the replica and channel that say them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from anabranch.model.batch import Batch
+from anabranch.model.elements import Adjust, Insert, Stable, Tagged
+from anabranch.model.origin import Origin
+from anabranch.model.relation import as_batch
+from anabranch.model.schema import SchemaError, conformed
+from anabranch.plan.node import PlanError
+from anabranch.plan.source import Source
+from anabranch.rows.reading import Place, read_rows
+from anabranch.rows.refusal import Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """What one channel of a replica says."""
+
+    name: str
+    channel: str
+    batch: Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What was pushed, and the rows that stand for nothing."""
+
+    spoken: list[Spoken]
+    malformed: list[Refusal]
+
+
+def intake(source: Source, given: Any, replica: str | None, heard: int) -> Intake:
+    """What is given to a source after so many rows or elements."""
+    if replica is not None and not source.replicated:
+        error = PlanError(f"{source.name!r} is not of replicas, and {replica!r} is said to have sent this")
+        error.add_note("Leave the replica out, or give the source replica=….")
+        raise error
+    if source.layout is None or isinstance(given, Batch) or _is_elements(given):
+        return _elements(source, given, replica, heard)
+    return _rows(source, given, replica, heard)
+
+
+def _is_elements(given: Any) -> bool:
+    if isinstance(given, list | tuple):
+        return bool(given) and isinstance(given[0], Insert | Adjust | Stable | Tagged)
+    return isinstance(given, Insert | Adjust | Stable)
+
+
+def _elements(source: Source, given: Any, replica: str | None, heard: int) -> Intake:
+    if isinstance(given, list | tuple) and given:
+        if isinstance(given[0], Mapping):
+            error = SchemaError(f"{source.name!r} is of elements, and a row was pushed: {given[0]!r:.100}")
+            error.add_note("Push Insert, Adjust and Stable, or say what the columns mean: source(…, start=…).")
+            raise error
+        batch = Batch.of(given, schema=None if isinstance(given[0], Tagged) else source.schema)
+    else:
+        batch = as_batch(given)
+    if not len(batch):
+        return Intake([], [])
+    batch = _in_columns(source, batch)
+    batch = batch.with_origin(Origin(np.arange(heard + 1, heard + 1 + len(batch))))
+    if batch.input is None:
+        return Intake([Spoken(_name(source, replica), "", batch)], [])
+    if not source.replicated:
+        error = PlanError(f"{source.name!r} is not of replicas, and what was pushed says who sent it")
+        error.add_note("Give the source replica=….")
+        raise error
+    return Intake([Spoken(name, "", part) for name, part in batch.split().items()], [])
+
+
+def _in_columns(source: Source, batch: Batch) -> Batch:
+    """The elements in the columns of the source; what it does not have is refused, nulls may be left out."""
+    if batch.payload.schema.equals(source.schema):
+        return batch
+    odd = [name for name in batch.payload.schema.names if name not in source.schema.names]
+    if odd:
+        error = SchemaError(f"{source.name!r} has no column {odd[0]!r}")
+        error.add_note(f"Its columns are {', '.join(map(repr, source.schema.names))}.")
+        raise error
+    return batch.with_payload(conformed(batch.payload, source.schema))
+
+
+def _rows(source: Source, given: Any, replica: str | None, heard: int) -> Intake:
+    assert source.layout is not None
+    rows = rows_in_columns(source, given)
+    if not rows.num_rows:
+        return Intake([], [])
+    place = Place(source.name, heard + 1, heard + 1)
+    read = read_rows(source.reads, rows, place)
+    spoken = []
+    for code, name in enumerate(read.replicas):
+        who = replica or name if source.replicated else ""
+        mine = read.replica == code
+        for number, channel in enumerate(read.channels):
+            some = np.flatnonzero(mine & (read.channel == number))
+            if len(some):
+                spoken.append(Spoken(who, channel, _in_order(read.batch, read.sequence, some, channel)))
+    return Intake(spoken, read.refused)
+
+
+def _in_order(batch: Batch, sequence: NDArray[np.int64], rows: NDArray[np.int64], channel: str) -> Batch:
+    """Rows of one channel in the order of their places in it."""
+    rows = rows[np.argsort(sequence[rows], kind="stable")]
+    return batch.take(rows).with_origin(Origin(sequence[rows], None, (channel,)))
+
+
+def _name(source: Source, replica: str | None) -> str:
+    if not source.replicated:
+        return ""
+    if replica is None:
+        error = PlanError(f"{source.name!r} is of replicas, and who sent this is not said")
+        error.add_note(f"Write push({source.name!r}, …, replica='…').")
+        raise error
+    return replica
+
+
+def rows_in_columns(source: Source, given: Any) -> pa.RecordBatch:
+    """Rows of any form in the columns of a source."""
+    if isinstance(given, Mapping):
+        given = [given]
+    if isinstance(given, Iterable) and not hasattr(given, "__arrow_c_stream__") and not _is_arrow(given):
+        return pa.RecordBatch.from_pylist([dict(row) for row in given], schema=source.columns)
+    table = pa.Table.from_batches([given]) if isinstance(given, pa.RecordBatch) else pa.table(given)
+    missing = [name for name in source.columns.names if name not in table.schema.names]
+    if missing:
+        error = SchemaError(f"rows of {source.name!r} have column {missing[0]!r}, and these have not")
+        error.add_note(f"They have {', '.join(map(repr, table.schema.names))}.")
+        raise error
+    batches = table.select(source.columns.names).combine_chunks().to_batches()
+    if not batches:
+        return pa.RecordBatch.from_pylist([], source.columns)
+    return conformed(batches[0], source.columns)
+
+
+def _is_arrow(given: Any) -> bool:
+    return isinstance(given, pa.RecordBatch | pa.Table) or hasattr(given, "__arrow_c_array__")

@@ -1,0 +1,281 @@
+"""A plan that runs in this process: one flow and its gates, pushed to and answering at once.
+
+A push is one pass: what comes of it comes out of it, in the form in which it was given, its stable last. One
+thread, no clock: the same pushes give the same answers, and a job that is dumped goes on as if nothing had
+happened.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from anabranch.engines.embedded.forms import like, whole
+from anabranch.engines.embedded.intake import Intake, intake
+from anabranch.engines.embedded.job_status import JobStatus, status_of
+from anabranch.engines.flow import Flow
+from anabranch.engines.settings import check_settings
+from anabranch.kernels.answers import Answers, answered
+from anabranch.kernels.kernel import Refused, State
+from anabranch.kernels.store.saved import from_bytes, to_bytes, version_of
+from anabranch.model.batch import Batch, concat
+from anabranch.model.properties import Properties
+from anabranch.model.time import BEGINNING, FOREVER
+from anabranch.model.validity import Drop, InvalidElementError, Policy, Quarantine, Raise, Rule, Violation
+from anabranch.plan.node import Node, PlanError
+from anabranch.plan.source import Source
+from anabranch.plan.stream import Stream, outputs_of
+from anabranch.progress.gate import Gate
+from anabranch.rows.refusal import Refusal
+from anabranch.rows.refusal import answered as answered_rows
+
+VERSION = 1
+_JOB = "job"
+
+
+class ClosedError(RuntimeError):
+    """A job that is closed is pushed to no more."""
+
+
+def open(  # noqa: A001
+    streams: Stream | Mapping[str, Stream],
+    state: bytes | None = None,
+    *,
+    on_invalid: Policy | None = None,
+    on_broken: Policy | None = None,
+    on_late: Policy | None = None,
+) -> "Job":
+    """A plan, ready to be pushed to; several streams are outputs by their names.
+
+    ``state`` is what `Job.dump` gave. What is invalid is raised unless ``on_invalid`` says otherwise, and so
+    is what breaks a declared property; what is late is dropped and counted. Sources and merges may say it for
+    themselves.
+    """
+    answers = Answers(on_invalid or Raise(), on_broken or Raise(), on_late or Drop())
+    return Job(outputs_of(streams), state, answers)
+
+
+class Job:
+    """State: a flow, the gates of its sources, and what is owed where an answer raised.
+
+    >>> import anabranch as ab
+    >>> hot = ab.source("readings", {"room": "string", "level": "int64"}).filter(ab.col("level") > 3)
+    >>> job = hot.open()
+    >>> job.push("readings", [ab.Insert({"room": "A", "level": 5}, 1, 9), ab.Stable(4)])
+    [Insert(payload={'room': 'A', 'level': 5}, start=1, end=9), Stable(time=4)]
+    """
+
+    def __init__(self, outputs: Mapping[str, Node], state: bytes | None, answers: Answers) -> None:
+        states = None if state is None else from_bytes(state)
+        self.flow = Flow(outputs, states)
+        self.answers = answers
+        self.sources = {node.name: node for node in self.flow.nodes if isinstance(node, Source)}
+        self.gates = {name: Gate(node.admission(), _Entrance(self, name)) for name, node in self.sources.items()}
+        self.heard = dict.fromkeys(self.sources, 0)
+        """How many rows or elements each source has given."""
+        self.refused: Counter[str] = Counter()
+        """How many rows broke each rule."""
+        self.closed = False
+        self._refused: list[tuple[Node, Refused]] = []
+        self._owed: dict[str, list[Batch]] = {name: [] for name in self.flow.output}
+        self._said = dict.fromkeys(self.flow.output, BEGINNING)
+        self._clocks = {name: node.clock for name, node in outputs.items()}
+        self._given: Any = []
+        if states is not None:
+            self._resume(states)
+            return
+        for gate in self.gates.values():
+            gate.open()
+        self.flow.run()
+
+    def push(self, source: str, given: Any, *, replica: str | None = None) -> Any:
+        """What comes out when a source gives elements, a batch, a table or rows, in the form of these.
+
+        ``replica`` says who sent them, where the source is of replicas and they do not say it themselves. With
+        several outputs the answer is a dict of them.
+        """
+        node = self._source(source)
+        taken = intake(node, given, replica, self.heard[source])
+        self._check(source, taken)
+        gate = self.gates[source]
+        for one in taken.spoken:
+            gate.hear(one.batch, one.name, one.channel)
+        gate.promise()
+        self.flow.run()
+        self.heard[source] += sum(len(one.batch) for one in taken.spoken) + len(taken.malformed)
+        self._given = given
+        return self._answer(source, taken.malformed)
+
+    def attach(self, source: str, replica: str, guarantee: int | None = None) -> Any:
+        """What comes out when a replica of a source joins; it shows all that ends at or after its guarantee."""
+        gate = self._replicas(source)
+        if gate.frontiers.get(replica):
+            error = PlanError(f"a replica is attached once until it is detached, {replica!r} is attached")
+            error.add_note("Detach it first; after a restart it begins anew under the same name.")
+            raise error
+        gate.attach(replica, guarantee)
+        return self._answer(source)
+
+    def detach(self, source: str, replica: str) -> Any:
+        """What comes out when a replica of a source leaves."""
+        self._attached(source, replica).detach(replica)
+        return self._answer(source)
+
+    def idle(self, source: str, replica: str) -> Any:
+        """What comes out when nobody waits for a replica of a source until it speaks again."""
+        self._attached(source, replica).idle(replica)
+        return self._answer(source)
+
+    def close(self) -> Any:
+        """What comes out when every source is at its end; nothing is pushed after that."""
+        self._check_open()
+        for source, gate in self.gates.items():
+            for name in gate.frontiers:
+                self.flow.advance(source, FOREVER, name)
+        self.flow.run()
+        self.closed = True
+        return self._answer("")
+
+    def status(self) -> JobStatus:
+        """How far sources and outputs are, and what every operator holds and has counted."""
+        return status_of(self)
+
+    def dump(self) -> bytes:
+        """The state as bytes, from which `Stream.open` goes on as if nothing had happened."""
+        self._check_open()
+        gates = {f"gate {name}": gate.saved() for name, gate in self.gates.items()}
+        values = {
+            "settings": self.flow.settings(),
+            "heard": self.heard,
+            "said": self._said,
+            "owed": {name: len(parts) for name, parts in self._owed.items()},
+        }
+        owed = [part.to_arrow() for parts in self._owed.values() for part in parts]
+        return to_bytes({_JOB: State(VERSION, values, owed), **gates, **self.flow.saved()})
+
+    def _resume(self, states: Mapping[str, State]) -> None:
+        saved = version_of(states[_JOB], VERSION, "a job")
+        check_settings(saved.values["settings"], self.flow.settings())
+        self.heard |= saved.values["heard"]
+        self._said |= saved.values["said"]
+        batches = list(saved.batches)
+        for name, count in saved.values["owed"].items():
+            self._owed[name] = [Batch.from_arrow(batches.pop(0)) for _ in range(count)]
+        for name, gate in self.gates.items():
+            gate.resume(states[f"gate {name}"])
+        self.flow.resume({name: gate.promised for name, gate in self.gates.items()})
+
+    def _check(self, source: str, taken: Intake) -> None:
+        """Raise what is invalid before anything is used, where that is what is asked for."""
+        policy = self._answers(self.sources[source]).on_invalid
+        if not isinstance(policy, Raise):
+            return
+        answered_rows(taken.malformed, policy)
+        for one in taken.spoken:
+            refused = self.gates[source].invalid(one.batch, one.name, one.channel)
+            error = answered(one.name or source, refused, Answers(policy))
+            if error is not None:
+                raise error
+
+    def _answer(self, source: str, malformed: Sequence[Refusal] = ()) -> Any:
+        """What has come out, in the form of what was pushed last; then what was refused is answered for."""
+        self.flow.run()
+        for name in self.flow.output:
+            self._owed[name].append(self._taken(name))
+        error = self._refusals(source, malformed)
+        if error is not None and not isinstance(error, InvalidElementError):
+            raise error
+        output = {name: self._formed(name) for name in self.flow.output}
+        answer = output[""] if list(output) == [""] else output
+        if error is not None:
+            error.output = answer
+            raise error
+        return answer
+
+    def _taken(self, name: str) -> Batch:
+        """Events that have come out of an output, its stable last, where that is more than the last."""
+        events, frontier = self.flow.taken(name), self.flow.frontier(name)
+        if frontier <= self._said[name]:
+            return events
+        self._said[name] = frontier
+        return concat([events, Batch.stable(frontier, events.payload.schema)])
+
+    def _formed(self, name: str) -> Any:
+        parts, self._owed[name] = self._owed[name], []
+        return like(self._given, whole(parts), self._clocks[name])
+
+    def _refusals(self, source: str, malformed: Sequence[Refusal]) -> Exception | None:
+        """Answer for all that was refused; the first error that comes of it."""
+        refused, self._refused = [*self._refused, *self.flow.refusals()], []
+        first: Exception | None = None
+        for node, group in refused:
+            self.refused[group.rule.value] += len(group.batch)
+            first = answered(source, [group], self._answers(node)) or first
+        for one in malformed:
+            self.refused[one.rule] += 1
+            policy = self._answers(self.sources[source]).on_invalid
+            if isinstance(policy, Quarantine):
+                policy(Violation(Rule.MALFORMED, 0, one.raw, BEGINNING, one.replica, one.reason))
+        return first
+
+    def _answers(self, node: Node) -> Answers:
+        """What is done with what an operator refuses: as it says itself, or else the job."""
+        own = {name: getattr(node, name, None) for name in ("on_invalid", "on_broken", "on_late")}
+        return replace(self.answers, **{name: value for name, value in own.items() if value is not None})
+
+    def _source(self, source: str) -> Source:
+        self._check_open()
+        if source not in self.sources:
+            error = PlanError(f"the plan has no source {source!r}")
+            error.add_note(f"Its sources are {', '.join(map(repr, self.sources))}.")
+            raise error
+        return self.sources[source]
+
+    def _replicas(self, source: str) -> Gate:
+        if not self._source(source).replicated:
+            error = PlanError(f"replicas come and go, and {source!r} is not of replicas")
+            error.add_note("Give the source replica=….")
+            raise error
+        return self.gates[source]
+
+    def _attached(self, source: str, replica: str) -> Gate:
+        gate = self._replicas(source)
+        if replica not in gate.frontiers:
+            error = PlanError(f"no replica {replica!r} of {source!r} is attached")
+            error.add_note(f"Attached are {', '.join(map(repr, gate.frontiers)) or 'none'}.")
+            raise error
+        return gate
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ClosedError("a job that is closed has said its last stable; open the plan again")
+
+
+class _Entrance:
+    """The place of one source in the flow of a job."""
+
+    def __init__(self, job: Job, source: str) -> None:
+        self.job, self.source = job, source
+
+    def push(self, batch: Batch, name: str) -> None:
+        self.job.flow.push(self.source, batch, name)
+
+    def advance(self, time: int, name: str) -> None:
+        self.job.flow.advance(self.source, time, name)
+
+    def attach(
+        self, name: str, guarantee: int | None, properties: Properties | None, *, complete: bool
+    ) -> None:
+        self.job.flow.run()
+        self.job.flow.attach(self.source, name, guarantee, properties, complete=complete)
+
+    def detach(self, name: str) -> None:
+        self.job.flow.run()
+        self.job.flow.detach(self.source, name)
+
+    def idle(self, name: str) -> None:
+        self.job.flow.run()
+        self.job.flow.idle(self.source, name)
+
+    def refuse(self, refused: Refused) -> None:
+        self.job._refused.append((self.job.sources[self.source], refused))

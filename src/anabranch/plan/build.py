@@ -1,0 +1,189 @@
+"""How a plan begins: a source, a merge of streams, a union of streams."""
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any
+
+from anabranch.model.output_policy import OutputPolicy, Pace
+from anabranch.model.properties import Case, Fact, Properties
+from anabranch.model.span import span
+from anabranch.model.validity import Policy
+from anabranch.plan.changes import Changes
+from anabranch.plan.columns import schema_of
+from anabranch.plan.line import users_line
+from anabranch.plan.merge import OnBroken
+from anabranch.plan.node import Node, PlanError
+from anabranch.plan.replicas import REMEMBER, Replicas, merged
+from anabranch.plan.same_columns import same_columns
+from anabranch.plan.source import Source, declared
+from anabranch.plan.stream import Stream
+from anabranch.plan.union import Union
+from anabranch.rows.change_words import spellings
+from anabranch.rows.layout import Layout, names_of
+from anabranch.rows.vouching import check_answered
+
+
+def source(
+    name: str,
+    schema: Any,
+    *,
+    start: str | None = None,
+    end: str | None = None,
+    old_end: str | None = None,
+    duration: int | timedelta | str | None = None,
+    kind: str | None = None,
+    channel: str | None = None,
+    sequence: str | None = None,
+    payload: str | Iterable[str] | None = None,
+    key: str | Iterable[str] | None = None,
+    op: str | None = None,
+    ops: Mapping[str, str] | None = None,
+    by_time: bool = False,
+    disorder: int | timedelta | str | None = None,
+    properties: Properties | Fact | str | Iterable[Fact | str] | None = None,
+    replica: str | None = None,
+    replicas: Iterable[str] = (),
+    idle: Iterable[str] = (),
+    lossy: bool | Iterable[str] | None = None,
+    on_invalid: Policy | None = None,
+    on_late: Policy | None = None,
+) -> Any:
+    """A stream that comes from outside, by the name under which it is pushed or read.
+
+    ``schema`` are its columns: an Arrow schema, or a mapping of names to types. Where ``start`` is named, rows
+    are plain: an event from ``start`` to ``end`` (or for ``duration``; neither: a point) unless ``kind`` says
+    adjust, stable, attach or detach. Without it elements are pushed, whose payloads have these columns.
+
+    With ``op`` rows are changes of a table, named by ``key``; without, ``key`` says which columns and start
+    name at most one event. ``disorder`` is how late a row may be, where rows do not say stable themselves.
+    With ``replica``, the column of who sent a row, it is of several replicas, and is merged: see `Replicas`.
+    """
+    with users_line().named():
+        columns, names = schema_of(schema), names_of(key)
+        promised = declared(properties)
+        layout = None
+        if start is not None:
+            layout = Layout(
+                start,
+                end,
+                old_end,
+                span(duration, "duration"),
+                op if op is not None else kind,
+                replica,
+                channel,
+                sequence,
+                names_of(payload),
+                None,
+                span(disorder, "disorder"),
+                names if op is not None else None,
+                spellings(ops) if op is not None else {},
+            )
+        else:
+            _check_elements(name, end, old_end, duration, kind, channel, sequence, payload, op, disorder)
+        if op is None and names is not None:
+            promised |= Properties(key=names)
+        _check_lossy(lossy, replica, inferred=layout is not None and layout.disorder is not None)
+    node = Source(
+        name=name,
+        columns=columns,
+        layout=layout,
+        replicas=replica is not None,
+        awaited=tuple(names_of(replicas) or ()),
+        silent=tuple(names_of(idle) or ()),
+        lossy=lossy if isinstance(lossy, bool) else frozenset(names_of(lossy) or ()),
+        declared=promised,
+        by_time=by_time,
+        on_invalid=on_invalid,
+        on_late=on_late,
+    )
+    if node.replicated:
+        return Replicas(node)
+    return Stream(Changes(inputs=(node,)) if node.of_changes else node)
+
+
+def merge(
+    *streams: Stream | Mapping[str, Stream],
+    case: Case | str | None = None,
+    policy: OutputPolicy | None = None,
+    pace: Pace = Pace.SLOWEST,
+    identity: str | Iterable[str] | None = None,
+    remember: int = REMEMBER,
+    on_broken: OnBroken | None = None,
+    on_late: Policy | None = None,
+) -> Stream:
+    """Several streams that mean the same, as one; a mapping gives them names.
+
+    >>> import anabranch as ab
+    >>> east, west = (ab.source(name, {"room": "string"}) for name in ("east", "west"))
+    >>> job = ab.merge(east, west).open()
+    >>> job.push("east", [ab.Insert({"room": "A"}, 6, 20)])
+    [Insert(payload={'room': 'A'}, start=6, end=20)]
+    >>> job.push("west", [ab.Insert({"room": "A"}, 6, 25), ab.Stable(22)])
+    [Adjust(payload={'room': 'A'}, start=6, old_end=20, end=25), Stable(time=22)]
+    """
+    with users_line().named():
+        named = _streams(streams, "a merge")
+        inputs = same_columns([stream.node for stream in named.values()], "a merge")
+    return merged(
+        inputs,
+        tuple(named),
+        case=case,
+        policy=policy,
+        pace=pace,
+        identity=identity,
+        remember=remember,
+        on_broken=on_broken,
+        on_late=on_late,
+    )
+
+
+def union(*streams: Stream) -> Stream:
+    """All events of several streams, as often as they are there."""
+    with users_line().named():
+        named = _streams(streams, "a union")
+        inputs = same_columns([stream.node for stream in named.values()], "a union")
+    return Stream(Union(inputs=inputs))
+
+
+def _streams(given: Iterable[Any], what: str) -> dict[str, Stream]:
+    """Streams by name: that of their source where each has one of its own, else their number."""
+    parts = list(given)
+    if len(parts) == 1 and isinstance(parts[0], Mapping):
+        found = dict(parts[0])
+    else:
+        found = dict(zip(_names(parts), parts, strict=True))
+    if not found:
+        raise PlanError(f"{what} is of one stream or more, and there is none")
+    for name, one in found.items():
+        if isinstance(one, Replicas):
+            error = PlanError(f"replicas are merged before {what}, and {one.node.words()} is not")
+            error.add_note("Write .merge() after it.")
+            raise error
+        if not isinstance(one, Stream):
+            error = TypeError(f"{what} is of streams, {name!r} is {one!r:.200}")
+            error.add_note("Make streams with anabranch.source(…); recordings are merged by anabranch.run(plan, …).")
+            raise error
+    return found
+
+
+def _names(parts: list[Any]) -> list[str]:
+    names = [_source_of(one.node) if isinstance(one, Stream) else "" for one in parts]
+    return names if len({*names}) == len(names) and "" not in names else [str(n + 1) for n in range(len(parts))]
+
+
+def _source_of(node: Node) -> str:
+    while len(node.inputs) == 1:
+        node = node.inputs[0]
+    return node.name if isinstance(node, Source) else ""
+
+
+def _check_elements(name: str, *others: object) -> None:
+    if any(one is not None for one in others):
+        error = PlanError(f"columns of {name!r} have meanings, and which of them is the start is not said")
+        error.add_note("Name it: start='at'. Without it, elements are pushed, whose payloads these columns are.")
+        raise error
+
+
+def _check_lossy(lossy: object, replica: str | None, *, inferred: bool) -> None:
+    if replica is not None:
+        check_answered(lossy, inferred=inferred)  # type: ignore[arg-type]

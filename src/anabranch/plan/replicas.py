@@ -1,0 +1,88 @@
+"""A source of several replicas, which only a merge makes one stream."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from anabranch.kernels.merge.settings import case_named, checked
+from anabranch.model.output_policy import FirstThenFinal, OutputPolicy, Pace
+from anabranch.model.properties import Case
+from anabranch.model.validity import Drop, Policy, Quarantine, Raise
+from anabranch.plan.line import users_line
+from anabranch.plan.merge import Generalise, Merge, OnBroken
+from anabranch.plan.merge_changes import MergeChanges
+from anabranch.plan.node import Node
+from anabranch.plan.row_operators import RowOperators
+from anabranch.plan.source import Source
+from anabranch.plan.stream import Stream
+
+REMEMBER = 16_384
+"""Final events that are kept to be compared with slower inputs."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Replicas(RowOperators):
+    """What several replicas send; operators are run on the rows of each."""
+
+    def __repr__(self) -> str:
+        return f"<Replicas: {self.node.words()}>"
+
+    def merge(
+        self,
+        *,
+        case: Case | str | None = None,
+        policy: OutputPolicy | None = None,
+        pace: Pace = Pace.SLOWEST,
+        identity: str | Iterable[str] | None = None,
+        remember: int = REMEMBER,
+        on_broken: OnBroken | None = None,
+        on_late: Policy | None = None,
+    ) -> Stream:
+        """What the replicas mean together."""
+        return merged(
+            (self.node,),
+            (),
+            case=case,
+            policy=policy,
+            pace=pace,
+            identity=identity,
+            remember=remember,
+            on_broken=on_broken,
+            on_late=on_late,
+        )
+
+
+def merged(
+    inputs: tuple[Node, ...],
+    names: tuple[str, ...],
+    *,
+    case: Case | str | None,
+    policy: OutputPolicy | None,
+    pace: Pace,
+    identity: str | Iterable[str] | None,
+    remember: int,
+    on_broken: OnBroken | None,
+    on_late: Policy | None,
+) -> Stream:
+    """A merge with its settings as people write them."""
+    answers = (Raise, Drop, Quarantine)
+    with users_line().named():
+        if on_broken is not None:
+            checked("on_broken", on_broken, *answers, Generalise)
+        if on_late is not None:
+            checked("on_late", on_late, *answers)
+        generalises = isinstance(on_broken, Generalise)
+        settings = {
+            "case": case_named(case),
+            "pace": checked("pace", pace, Pace),
+            "identity": (identity,) if isinstance(identity, str) else None if identity is None else tuple(identity),
+            "remember": checked("remember", remember, int),
+            "generalise": generalises,
+            "on_broken": None if generalises else on_broken,
+            "on_late": on_late,
+        }
+        if policy is not None:
+            checked("policy", policy, OutputPolicy)
+    first = inputs[0]
+    if isinstance(first, Source) and first.of_changes and first.replicated:
+        return Stream(MergeChanges(inputs=inputs, policy=policy, **settings))
+    return Stream(Merge(inputs=inputs, names=names, policy=policy or FirstThenFinal(), **settings))
