@@ -82,7 +82,9 @@ def conformed_answer(answer: object, count: int, schema: pa.Schema | None) -> pa
         error.add_note("Give a pyarrow.RecordBatch, a mapping of columns, or a frame that speaks Arrow.")
         raise error
     if answer.num_rows != count:
-        raise AnswerError(f"a function that is applied gives a row for each row, not {answer.num_rows} for {count}")
+        raise AnswerError(
+            f"a function that is applied gives a row for each row, not {answer.num_rows} for {count}"
+        )
     if schema is None or answer.schema.equals(schema):
         return answer
     missing = [name for name in schema.names if name not in answer.schema.names]

@@ -33,8 +33,12 @@ class Apply(Node):
             if name not in self.inputs[0].schema.names or name not in self.given.names:
                 raise PlanError(f"a column that is kept is there before and after, {name!r} is not")
         if not self.pure and Fact.INSERT_ONLY not in self.inputs[0].properties:
-            error = PlanError("a function that may answer otherwise each time makes other events of their adjusts")
-            error.add_note("Apply it where the stream has no adjusts: after final(), or to a source of inserts.")
+            error = PlanError(
+                "a function that may answer otherwise each time makes other events of their adjusts"
+            )
+            error.add_note(
+                "Apply it where the stream has no adjusts: after final(), or to a source of inserts."
+            )
             raise error
 
     @cached_property
@@ -46,7 +50,9 @@ class Apply(Node):
     def properties(self) -> Properties:
         """All that is not about equal payloads; a key where it is kept."""
         known = self.inputs[0].properties
-        lost = {Fact.KEYED, Fact.DISJOINT} if self.pure else {Fact.KEYED, Fact.DISJOINT, Fact.DETERMINISTIC_TIES}
+        lost = (
+            {Fact.KEYED, Fact.DISJOINT} if self.pure else {Fact.KEYED, Fact.DISJOINT, Fact.DETERMINISTIC_TIES}
+        )
         if known.key is not None and {*known.key} <= {*self.keeps}:
             return Properties(known.facts - (lost - {Fact.KEYED}), known.key, known.longest)
         return known.keep(*(fact for fact in known if fact not in lost))

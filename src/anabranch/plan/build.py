@@ -161,14 +161,18 @@ def _streams(given: Iterable[Any], what: str) -> dict[str, Stream]:
             raise error
         if not isinstance(one, Stream):
             error = TypeError(f"{what} is of streams, {name!r} is {one!r:.200}")
-            error.add_note("Make streams with anabranch.source(…); recordings are merged by anabranch.run(plan, …).")
+            error.add_note(
+                "Make streams with anabranch.source(…); recordings are merged by anabranch.run(plan, …)."
+            )
             raise error
     return found
 
 
 def _names(parts: list[Any]) -> list[str]:
     names = [_source_of(one.node) if isinstance(one, Stream) else "" for one in parts]
-    return names if len({*names}) == len(names) and "" not in names else [str(n + 1) for n in range(len(parts))]
+    return (
+        names if len({*names}) == len(names) and "" not in names else [str(n + 1) for n in range(len(parts))]
+    )
 
 
 def _source_of(node: Node) -> str:
@@ -180,7 +184,9 @@ def _source_of(node: Node) -> str:
 def _check_elements(name: str, *others: object) -> None:
     if any(one is not None for one in others):
         error = PlanError(f"columns of {name!r} have meanings, and which of them is the start is not said")
-        error.add_note("Name it: start='at'. Without it, elements are pushed, whose payloads these columns are.")
+        error.add_note(
+            "Name it: start='at'. Without it, elements are pushed, whose payloads these columns are."
+        )
         raise error
 
 

@@ -55,5 +55,7 @@ def type_of(given: Any, column: str) -> pa.DataType:
         return pa.type_for_alias(text)
     except ValueError:
         error = SchemaError(f"a type is one of Arrow's, column {column!r} has {given!r}")
-        error.add_note("For example string, int64, float64, bool, date32, timestamp[us, tz=UTC], decimal(10, 2).")
+        error.add_note(
+            "For example string, int64, float64, bool, date32, timestamp[us, tz=UTC], decimal(10, 2)."
+        )
         raise error from None

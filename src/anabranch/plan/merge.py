@@ -81,7 +81,11 @@ class Merge(Node):
         case, facts = self.choice.case, {Fact.PUNCTUATED, Fact.COMPLETE}
         stays = {Fact.DISJOINT, Fact.KEYED} if Fact.KEYED in common else set()
         if case in _ORDERED:
-            facts |= {Fact.INSERT_ONLY, Fact.ORDERED, *({Fact.DETERMINISTIC_TIES} if case is not Case.R2 else ())}
+            facts |= {
+                Fact.INSERT_ONLY,
+                Fact.ORDERED,
+                *({Fact.DETERMINISTIC_TIES} if case is not Case.R2 else ()),
+            }
             facts |= {Fact.STRICTLY_INCREASING} if case is Case.R0 else set()
         elif isinstance(self.policy, FinalOnly):
             facts |= {Fact.INSERT_ONLY}

@@ -74,7 +74,11 @@ def merged(
         settings = {
             "case": case_named(case),
             "pace": checked("pace", pace, Pace),
-            "identity": (identity,) if isinstance(identity, str) else None if identity is None else tuple(identity),
+            "identity": (identity,)
+            if isinstance(identity, str)
+            else None
+            if identity is None
+            else tuple(identity),
             "remember": checked("remember", remember, int),
             "generalise": generalises,
             "on_broken": None if generalises else on_broken,

@@ -21,9 +21,12 @@ def same_columns(nodes: Sequence[Node], what: str) -> tuple[Node, ...]:
         for name in first.schema.names:
             one, other = first.schema.field(name).type, node.schema.field(name).type
             if one != other:
-                error = PlanError(f"{what} is of streams with the same columns; {name!r} is {one} and {other}")
+                error = PlanError(
+                    f"{what} is of streams with the same columns; {name!r} is {one} and {other}"
+                )
                 error.add_note(f"Cast one of them: with_columns({name}=col({name!r}).cast({str(one)!r})).")
                 raise error
     return tuple(
-        node if node.schema.names == first.schema.names else Select.of(node, first.schema.names) for node in nodes
+        node if node.schema.names == first.schema.names else Select.of(node, first.schema.names)
+        for node in nodes
     )

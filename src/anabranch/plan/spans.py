@@ -19,12 +19,16 @@ def in_ticks(value: int | timedelta | str, clock: pa.DataType | None, what: str)
     if isinstance(found, int):
         if unit is not None and found:
             error = PlanError(f"{what} is {found} without a unit, and times are {clock}")
-            error.add_note(f"Write '{found} {'days' if pa.types.is_date(clock) else 'seconds'}', if that is meant.")
+            error.add_note(
+                f"Write '{found} {'days' if pa.types.is_date(clock) else 'seconds'}', if that is meant."
+            )
             raise error
         return found
     assert isinstance(found, timedelta), "a span that is given is one"
     if unit is None or found % unit:
-        error = PlanError(f"{what} is {span_text(found)}, and times are {'numbers' if unit is None else clock}")
+        error = PlanError(
+            f"{what} is {span_text(found)}, and times are {'numbers' if unit is None else clock}"
+        )
         error.add_note("Give an int of ticks." if unit is None else "Give whole days.")
         raise error
     return found // unit

@@ -51,7 +51,9 @@ class Stream(RowOperators):
 
     def lasting(self, span: Span) -> "Stream":
         """[s, s + span): every event lasts as long, from its start."""
-        return self._altered(Lifetime.lasting(self._ticks(span, "how long events last")), f"lasting({span!r})")
+        return self._altered(
+            Lifetime.lasting(self._ticks(span, "how long events last")), f"lasting({span!r})"
+        )
 
     def hop(self, size: Span, every: Span) -> "Stream":
         """[w, w + size), where w is the last multiple of ``every`` at or before the start."""

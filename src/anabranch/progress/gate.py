@@ -256,5 +256,6 @@ def channels_of(batch: Batch) -> Sequence[tuple[str, Batch]]:
         return [(origin.channels[0] if origin is not None else "", batch)]
     codes, first = np.unique(origin.channel, return_index=True)
     return [
-        (origin.channels[code], batch.take(origin.channel == code)) for code in codes[np.argsort(first)].tolist()
+        (origin.channels[code], batch.take(origin.channel == code))
+        for code in codes[np.argsort(first)].tolist()
     ]

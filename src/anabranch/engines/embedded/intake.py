@@ -57,7 +57,9 @@ def _elements(source: Source, given: Any, replica: str | None, heard: int) -> In
     if isinstance(given, list | tuple) and given:
         if isinstance(given[0], Mapping):
             error = SchemaError(f"{source.name!r} is of elements, and a row was pushed: {given[0]!r:.100}")
-            error.add_note("Push Insert, Adjust and Stable, or say what the columns mean: source(…, start=…).")
+            error.add_note(
+                "Push Insert, Adjust and Stable, or say what the columns mean: source(…, start=…)."
+            )
             raise error
         batch = Batch.of(given, schema=None if isinstance(given[0], Tagged) else source.schema)
     else:

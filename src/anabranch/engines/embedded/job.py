@@ -70,7 +70,9 @@ class Job:
         self.flow = Flow(outputs, states)
         self.answers = answers
         self.sources = {node.name: node for node in self.flow.nodes if isinstance(node, Source)}
-        self.gates = {name: Gate(node.admission(), _Entrance(self, name)) for name, node in self.sources.items()}
+        self.gates = {
+            name: Gate(node.admission(), _Entrance(self, name)) for name, node in self.sources.items()
+        }
         self.heard = dict.fromkeys(self.sources, 0)
         """How many rows or elements each source has given."""
         self.refused: Counter[str] = Counter()

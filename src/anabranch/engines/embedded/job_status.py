@@ -1,0 +1,65 @@
+"""What a job is doing: how far its sources and outputs are, and what its operators hold."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from anabranch.kernels.kernel import Report
+from anabranch.model.time import BEGINNING, tick_text
+
+if TYPE_CHECKING:
+    from anabranch.engines.embedded.job import Job
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStatus:
+    """One source: how much it has given, and how far each of its replicas is."""
+
+    heard: int
+    frontier: int
+    """The least of its attached replicas."""
+    replicas: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """A job after its last push."""
+
+    sources: dict[str, SourceStatus]
+    outputs: dict[str, int]
+    """The stable of each output; the only one of a plan is called ``""``."""
+    operators: dict[str, Report]
+    refused: dict[str, int]
+    """How many rows broke each rule."""
+
+    @property
+    def live(self) -> int:
+        """Events and partial results that are held."""
+        return sum(report.live for report in self.operators.values())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state."""
+        return sum(report.nbytes for report in self.operators.values())
+
+    def __str__(self) -> str:
+        lines = [
+            f"{name}: {one.heard:,} in, stable to {tick_text(one.frontier)}"
+            for name, one in self.sources.items()
+        ]
+        for name, report in self.operators.items():
+            counts = "".join(f", {count:,} {what}" for what, count in report.counts.items() if count)
+            lines.append(f"{name}: {report.live:,} held in {report.nbytes:,} bytes{counts}")
+        lines += [f"{name or 'output'}: stable to {tick_text(time)}" for name, time in self.outputs.items()]
+        lines += [f"refused: {count:,} {rule}" for rule, count in self.refused.items()]
+        return "\n".join(lines)
+
+
+def status_of(job: "Job") -> JobStatus:
+    """What a job is doing."""
+    sources = {}
+    for name, gate in job.gates.items():
+        replicas = {who: gate.reached(who) for who in gate.frontiers}
+        least = min(replicas.values(), default=BEGINNING)
+        sources[name] = SourceStatus(job.heard[name], least, replicas)
+    outputs = {name: job.flow.frontier(name) for name in job.flow.output}
+    return JobStatus(sources, outputs, job.flow.reports(), dict(job.refused))
