@@ -14,11 +14,11 @@ from msgspec import field
 
 from anabranch.cli.inputs import policy_argument
 from anabranch.cli.job_tables import Names, Table, one_of, table
-from anabranch.rows.vouching import check_answered, in_words, is_inferred
 from anabranch.kernels.merge.merger import Generalise
 from anabranch.model.output_policy import POLICIES, OutputPolicy, Pace
 from anabranch.model.validity import Drop, Quarantine, Raise
 from anabranch.rows.change_words import spellings
+from anabranch.rows.vouching import check_answered, in_words, is_inferred
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

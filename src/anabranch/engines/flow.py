@@ -16,7 +16,7 @@ from anabranch.kernels.kernel import Joinable, Kernel, Refused, Report, Result, 
 from anabranch.model.batch import Batch, Kind, concat
 from anabranch.model.identity import Words
 from anabranch.model.properties import Properties
-from anabranch.model.time import BEGINNING
+from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.plan.graph import Graph
 from anabranch.plan.node import Node
 from anabranch.plan.source import Source
@@ -135,6 +135,25 @@ class Flow:
         for stage, kernel in self._merges(source):
             self._take(stage, kernel.idle(name))
         self.run()
+
+    def end(self, source: str) -> None:
+        """A source has no more to say: it leaves the merges behind it, and is stable for ever to all else.
+
+        Its end is no evidence to a merge that there is nothing beyond it, as long as others speak.
+        """
+        self._end(self.entrances[source])
+        self.run()
+
+    def _end(self, number: int) -> None:
+        for consumer, port in self.stages[number].consumers:
+            stage = self.stages[consumer]
+            if stage.step is not None:
+                self._end(consumer)
+            elif isinstance(stage.kernel, Joinable) and port is not None and len(stage.kernel.inputs) > 1:
+                if port in stage.kernel.inputs:
+                    self._take(stage, stage.kernel.detach(port))
+            elif port is not None:
+                stage.promises.append((port, FOREVER))
 
     def shows(
         self, source: str, name: str, identities: Words, start: NDArray[np.int64], end: NDArray[np.int64]

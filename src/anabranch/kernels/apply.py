@@ -48,7 +48,7 @@ class Apply:
     def _answers(
         self, payload: pa.RecordBatch, rows: NDArray[np.int64]
     ) -> Iterator[tuple[NDArray[np.int64], pa.RecordBatch | str]]:
-        """Rows with what the function gives for them; a row by itself with the reason why it gives nothing."""
+        """Rows with what the function gives for them; a row alone with the reason why it gives nothing."""
         if not len(rows):
             return
         try:

@@ -112,6 +112,11 @@ class Step(Protocol):
 class Joinable(Protocol):
     """A kernel whose inputs come and go."""
 
+    @property
+    def inputs(self) -> Mapping[str, Any]:
+        """Those that are attached, by name."""
+        ...
+
     def attach(
         self,
         name: str,

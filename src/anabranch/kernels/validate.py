@@ -3,8 +3,8 @@
 It stands behind a source with revisions whose consumers hold no events themselves: a filter or a union would
 hand an adjust of nothing on. Of an event its identity and lifetime are kept, not its payload.
 
-Memory: a node per distinct event whose end the stable has not passed, and at most as many that it has. Cost: a
-look at all of them for each time that they double.
+Memory: a node per distinct event whose end the stable has not passed, and at most as many that it has.
+Cost: a look at all of them for each time that they double.
 """
 
 from typing import Any, ClassVar
@@ -52,7 +52,7 @@ class Validate:
         return Result(batch.take(~missing), (refused,))
 
     def advance(self, name: str, time: int) -> Result:
-        """Nothing; events that can never change are forgotten when there are twice as many as there were then."""
+        """Nothing; events that can never change are forgotten when there are twice as many as then."""
         self.frontier = max(self.frontier, time)
         if self.table.used >= self._due or time == FOREVER:
             live = self.table.live()

@@ -1,1 +1,1 @@
-"""What a user builds: streams of operators, with their columns, properties and settings; nothing runs here."""
+"""What a user builds: operators over streams, with their columns and properties; nothing runs here."""

@@ -9,7 +9,7 @@ from anabranch.kernels.merge.choice import Choice, Side, choose
 from anabranch.kernels.merge.merge import Merge as MergeKernel
 from anabranch.model.output_policy import FinalOnly, FirstThenFinal, HalfFrozen, OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
-from anabranch.model.validity import Drop, Policy, Raise
+from anabranch.model.validity import Policy
 from anabranch.plan.node import Node, PlanError
 
 _ORDERED = (Case.R0, Case.R1, Case.R2)
@@ -44,7 +44,7 @@ class Merge(Node):
                 raise error
         if not any(Fact.PUNCTUATED in node.properties for node in self.inputs):
             error = PlanError(
-                "a merge keeps what no input has promised to be past, and none of its inputs ever promises anything"
+                "a merge keeps what no input has promised to be past, and none of these ever promises anything"
             )
             error.add_note("Give sources disorder=…, or stables in their rows.")
             raise error

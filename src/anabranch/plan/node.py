@@ -1,4 +1,4 @@
-"""One operator of a plan over its inputs: frozen, checked when it is made, and known by the line that made it.
+"""One operator of a plan over its inputs: frozen, checked when made, and known by the line that made it.
 
 A node says what comes of it (columns, properties, clock), what its state depends on (settings), which columns
 of each input must meet in one place for it to be right, and makes the kernel or step that runs it.

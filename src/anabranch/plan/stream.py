@@ -1,7 +1,7 @@
 """What plans are built with: a stream, and the operators over it as methods.
 
-A stream is a frozen description. Nothing runs until it is opened (`Stream.open`), run (`anabranch.run`) or made
-a frame of Spark's (`anabranch.spark.frame`).
+A stream is a frozen description. Nothing runs until it is opened (`Stream.open`), run (`anabranch.run`) or
+made a frame of Spark's (`anabranch.spark.frame`).
 """
 
 from collections.abc import Mapping
@@ -85,9 +85,10 @@ class Stream(RowOperators):
         return self._altered(Lifetime.ended(), "ended()")
 
     def alter_lifetime(self, start: Moment = START, duration: "Length | Span | None" = None) -> "Stream":
-        """Any start with any duration of which something can be promised (`anabranch.START`, `anabranch.END`).
+        """Any start with any duration of which something can be promised.
 
-        ``duration`` is a span, or made of ``END - START``: with ticks added, or at most some.
+        ``start`` is made of `anabranch.START` or is `anabranch.END`; ``duration`` is a span, or made of
+        ``END - START``: with ticks added, or at most some.
         """
         with users_line().named():
             if duration is not None and not isinstance(duration, Length):

@@ -1,9 +1,9 @@
 """Where a source enters: who may speak, what is valid, and how far each replica has come.
 
-A replica speaks through channels, each in its own order; it is stable until the least of what its channels are.
-It is attached by its first element, silent after a detach, and begins anew with an attach. Where progress is
-not in the data it follows from a bound on disorder: nothing comes more than so much after what starts later.
-That counts after the pass in which it was seen, and for every row that came, whatever is made of it later.
+A replica speaks through channels, each in its own order; it is stable until the least of what its channels
+are. It is attached by its first element, silent after a detach, and begins anew with an attach. Where
+progress is not in the data it follows from a bound on disorder: nothing comes more than so much after what
+starts later. That counts after the pass in which it was seen, whatever is made of the row later.
 Behind a gate every element is valid by its times.
 
 A source that is not of replicas has one, which is called ``""`` and is never attached nor detached.
@@ -176,7 +176,7 @@ class Gate:
         end: NDArray[np.int64],
         old_end: NDArray[np.int64],
     ) -> NDArray[np.int8]:
-        """The rule that each element of a channel breaks by its times, or VALID; stables count where they stand."""
+        """The rule that each element of a channel breaks by its times, or VALID; stables count in place."""
         rules = np.full(len(kind), VALID, np.int8)
         known = self.frontiers[name]
         known[channel] = check_times(kind, start, end, old_end, known.get(channel, BEGINNING), rules)
@@ -192,7 +192,7 @@ class Gate:
         start: NDArray[np.int64],
         rules: NDArray[np.int8],
     ) -> None:
-        """Note until when a channel is stable by the bound on its disorder; what is refused promises nothing."""
+        """Note until when a channel is stable by the bound on its disorder; a refused row promises nothing."""
         latest = int(start[(rules == VALID) & (kind <= Kind.ADJUST)].max(initial=BEGINNING))
         bound = self.admission.disorder or 0
         if latest >= BEGINNING + bound and latest > BEGINNING:

@@ -93,8 +93,8 @@ class Job:
     def push(self, source: str, given: Any, *, replica: str | None = None) -> Any:
         """What comes out when a source gives elements, a batch, a table or rows, in the form of these.
 
-        ``replica`` says who sent them, where the source is of replicas and they do not say it themselves. With
-        several outputs the answer is a dict of them.
+        ``replica`` says who sent them, where the source is of replicas and they do not say it themselves.
+        With several outputs the answer is a dict of them.
         """
         node = self._source(source)
         taken = intake(node, given, replica, self.heard[source])
@@ -109,7 +109,7 @@ class Job:
         return self._answer(source, taken.malformed)
 
     def attach(self, source: str, replica: str, guarantee: int | None = None) -> Any:
-        """What comes out when a replica of a source joins; it shows all that ends at or after its guarantee."""
+        """What comes out when a replica joins; it shows all that ends at or after its guarantee."""
         gate = self._replicas(source)
         if gate.frontiers.get(replica):
             error = PlanError(f"a replica is attached once until it is detached, {replica!r} is attached")

@@ -21,7 +21,6 @@ from anabranch.engines.spark.session import shards_of
 from anabranch.engines.spark.shards import shard_ids
 from anabranch.engines.spark.stages import OBSERVED, packed, run_last
 from anabranch.engines.spark.unpacking import REFUSED, TIMES, Unpacking
-from anabranch.rows.vouching import Lossy, check_answered, is_inferred
 from anabranch.kernels.merge.merger import Generalise, Merger
 from anabranch.model.identity import identities
 from anabranch.model.output_policy import POLICIES, FinalOnly, FirstThenFinal, OutputPolicy, Pace
@@ -30,6 +29,7 @@ from anabranch.model.span import span
 from anabranch.model.validity import Drop, Policy, Quarantine, Raise
 from anabranch.rows.layout import ALONE, Layout, names_of
 from anabranch.rows.refusal import FIELDS
+from anabranch.rows.vouching import Lossy, check_answered, is_inferred
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,0 +1,107 @@
+"""A plan over inputs that are read side by side, in an order that depends on nothing but what they say.
+
+The next slice is of the source that is least far; of several, of the one that has given the least, and then the
+first. A source that ends leaves the merges behind it, and is stable for ever to all others.
+
+Memory: what the plan holds, and one piece of each input.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from anabranch.engines.embedded.inbox import close, items_of
+from anabranch.engines.embedded.job import Job
+from anabranch.model.batch import Batch
+from anabranch.model.relation import as_batch
+from anabranch.model.time import BEGINNING
+from anabranch.plan.node import PlanError
+from anabranch.plan.source import Source
+
+ROWS = 4_096
+"""Rows or elements of one push, at most."""
+
+
+def run(
+    job: Job,
+    inputs: Mapping[str, Iterable[Any]],
+    *,
+    rows: int = ROWS,
+    told: Callable[[str, int], object] | None = None,
+) -> Generator[dict[str, Batch], None, None]:
+    """What comes out of a job, by output, as its sources are read to their ends.
+
+    ``told`` hears of each source how many rows or elements were read of it more.
+    """
+    check_inputs(job, inputs)
+    sources = {name: _slices(job.sources[name], given, rows) for name, given in inputs.items()}
+    try:
+        while sources:
+            name = min(sources, key=lambda one: (_reached(job, one), job.heard[one]))
+            piece = next(sources[name], None)
+            if piece is None:
+                del sources[name]
+                output = job.ended(name) if sources else job.close()
+            else:
+                if told is not None:
+                    told(name, len(piece))
+                output = job.pushed(name, piece)
+            if any(len(batch) for batch in output.values()):
+                yield output
+    finally:
+        for source in sources.values():
+            close(source)
+
+
+def check_inputs(job: Job, inputs: Mapping[str, Any]) -> None:
+    """Raise where inputs are not the sources of a plan."""
+    for name in job.sources:
+        if name not in inputs:
+            error = PlanError(f"the plan has a source {name!r}, and nothing is given for it")
+            error.add_note(f"Given are {', '.join(map(repr, inputs)) or 'none'}.")
+            raise error
+    for name in inputs:
+        if name not in job.sources:
+            error = PlanError(f"the plan has no source {name!r}")
+            error.add_note(f"Its sources are {', '.join(map(repr, job.sources))}.")
+            raise error
+
+
+def _reached(job: Job, source: str) -> int:
+    gate = job.gates[source]
+    return min((gate.reached(name) for name in gate.frontiers), default=BEGINNING)
+
+
+def _slices(source: Source, given: Iterable[Any], rows: int) -> Iterator[Any]:
+    """What a source gives in pieces of at most so many rows or elements."""
+    items = items_of(given)
+    try:
+        for item in items:
+            whole = _piece(source, item)
+            for begin in range(0, len(whole), rows):
+                yield whole[begin : begin + rows]
+    finally:
+        close(items)
+
+
+def _piece(source: Source, item: Any) -> Batch | list[Any] | pa.RecordBatch:
+    if isinstance(item, Batch):
+        return item
+    if source.layout is None:
+        return as_batch(item)
+    if isinstance(item, Mapping):
+        return [item]
+    if isinstance(item, list | tuple):
+        return list(item)
+    table = (
+        item
+        if isinstance(item, pa.Table)
+        else pa.table(item)
+        if not isinstance(item, pa.RecordBatch)
+        else None
+    )
+    if table is None:
+        return item
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else []
