@@ -51,8 +51,8 @@ def source(
     """A stream that comes from outside, by the name under which it is pushed or read.
 
     ``schema`` are its columns: an Arrow schema, or a mapping of names to types. Where ``start`` is named,
-    rows are plain: an event from ``start`` to ``end`` (or for ``duration``; neither: a point) unless ``kind`` says
-    adjust, stable, attach or detach. Without it elements are pushed, whose payloads have these columns.
+    rows are plain: an event from ``start`` to ``end`` (or for ``duration``; neither: a point) unless ``kind``
+    says adjust, stable, attach or detach. Without it elements are pushed, whose payloads have these columns.
 
     With ``op`` rows are changes of a table, named by ``key``; without, ``key`` says which columns and start
     name at most one event. ``disorder`` is how late a row may be, where rows do not say stable themselves.

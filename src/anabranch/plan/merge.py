@@ -44,7 +44,7 @@ class Merge(Node):
                 raise error
         if not any(Fact.PUNCTUATED in node.properties for node in self.inputs):
             error = PlanError(
-                "a merge keeps what no input has promised to be past, and none of these ever promises anything"
+                "a merge keeps what no input has promised to be past, and none ever promises anything"
             )
             error.add_note("Give sources disorder=…, or stables in their rows.")
             raise error

@@ -192,7 +192,7 @@ class Gate:
         start: NDArray[np.int64],
         rules: NDArray[np.int8],
     ) -> None:
-        """Note until when a channel is stable by the bound on its disorder; a refused row promises nothing."""
+        """Note until when a channel is stable by the bound on its disorder; refused rows promise nothing."""
         latest = int(start[(rules == VALID) & (kind <= Kind.ADJUST)].max(initial=BEGINNING))
         bound = self.admission.disorder or 0
         if latest >= BEGINNING + bound and latest > BEGINNING:

@@ -6,7 +6,7 @@ happened.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -96,17 +96,19 @@ class Job:
         ``replica`` says who sent them, where the source is of replicas and they do not say it themselves.
         With several outputs the answer is a dict of them.
         """
-        node = self._source(source)
-        taken = intake(node, given, replica, self.heard[source])
+        self._given = given
+        return self._formed(self.take, source, given, replica)
+
+    def take(self, source: str, given: Any, replica: str | None = None) -> dict[str, Batch]:
+        """What `push` gives, as a batch of each output."""
+        taken = intake(self._source(source), given, replica, self.heard[source])
         self._check(source, taken)
         gate = self.gates[source]
         for one in taken.spoken:
             gate.hear(one.batch, one.name, one.channel)
         gate.promise()
-        self.flow.run()
         self.heard[source] += sum(len(one.batch) for one in taken.spoken) + len(taken.malformed)
-        self._given = given
-        return self._answer(source, taken.malformed)
+        return self._passed(source, taken.malformed)
 
     def attach(self, source: str, replica: str, guarantee: int | None = None) -> Any:
         """What comes out when a replica joins; it shows all that ends at or after its guarantee."""
@@ -116,27 +118,36 @@ class Job:
             error.add_note("Detach it first; after a restart it begins anew under the same name.")
             raise error
         gate.attach(replica, guarantee)
-        return self._answer(source)
+        return self._formed(self._passed, source)
 
     def detach(self, source: str, replica: str) -> Any:
         """What comes out when a replica of a source leaves."""
         self._attached(source, replica).detach(replica)
-        return self._answer(source)
+        return self._formed(self._passed, source)
 
     def idle(self, source: str, replica: str) -> Any:
         """What comes out when nobody waits for a replica of a source until it speaks again."""
         self._attached(source, replica).idle(replica)
-        return self._answer(source)
+        return self._formed(self._passed, source)
+
+    def end(self, source: str) -> dict[str, Batch]:
+        """What comes out when a source is at its end and others are not."""
+        self._source(source)
+        self.flow.end(source)
+        return self._passed(source)
 
     def close(self) -> Any:
         """What comes out when every source is at its end; nothing is pushed after that."""
+        return self._formed(self.finish)
+
+    def finish(self) -> dict[str, Batch]:
+        """What `close` gives, as a batch of each output."""
         self._check_open()
         for source, gate in self.gates.items():
             for name in gate.frontiers:
                 self.flow.advance(source, FOREVER, name)
-        self.flow.run()
         self.closed = True
-        return self._answer("")
+        return self._passed("")
 
     def status(self) -> JobStatus:
         """How far sources and outputs are, and what every operator holds and has counted."""
@@ -179,20 +190,36 @@ class Job:
             if error is not None:
                 raise error
 
-    def _answer(self, source: str, malformed: Sequence[Refusal] = ()) -> Any:
-        """What has come out, in the form of what was pushed last; then what was refused is answered for."""
+    def _passed(self, source: str, malformed: Sequence[Refusal] = ()) -> dict[str, Batch]:
+        """What comes out of a pass; what was refused in it is answered for.
+
+        Where an answer raises, output is with the error if that is ours, and else owed to the next call.
+        """
         self.flow.run()
         for name in self.flow.output:
             self._owed[name].append(self._taken(name))
         error = self._refusals(source, malformed)
         if error is not None and not isinstance(error, InvalidElementError):
             raise error
-        output = {name: self._formed(name) for name in self.flow.output}
-        answer = output[""] if list(output) == [""] else output
+        output = {name: whole(parts) for name, parts in self._owed.items()}
+        self._owed = {name: [] for name in output}
         if error is not None:
-            error.output = answer
+            error.output = output
             raise error
-        return answer
+        return output
+
+    def _formed(self, call: Callable[..., dict[str, Batch]], *arguments: Any) -> Any:
+        """What a call gives, in the form of what was pushed last."""
+        try:
+            return self._like(call(*arguments))
+        except InvalidElementError as error:
+            if error.output is not None:
+                error.output = self._like(error.output)
+            raise
+
+    def _like(self, output: Mapping[str, Batch]) -> Any:
+        formed = {name: like(self._given, batch, self._clocks[name]) for name, batch in output.items()}
+        return formed[""] if list(formed) == [""] else formed
 
     def _taken(self, name: str) -> Batch:
         """Events that have come out of an output, its stable last, where that is more than the last."""
@@ -201,10 +228,6 @@ class Job:
             return events
         self._said[name] = frontier
         return concat([events, Batch.stable(frontier, events.payload.schema)])
-
-    def _formed(self, name: str) -> Any:
-        parts, self._owed[name] = self._owed[name], []
-        return like(self._given, whole(parts), self._clocks[name])
 
     def _refusals(self, source: str, malformed: Sequence[Refusal]) -> Exception | None:
         """Answer for all that was refused; the first error that comes of it."""

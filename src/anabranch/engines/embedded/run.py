@@ -1,7 +1,7 @@
 """A plan over inputs that are read side by side, in an order that depends on nothing but what they say.
 
-The next slice is of the source that is least far; of several, of the one that has given the least, and then the
-first. A source that ends leaves the merges behind it, and is stable for ever to all others.
+The next slice is of the source that is least far; of several, of the one that has given the least, and then
+the first. A source that ends leaves the merges behind it, and is stable for ever to all others.
 
 Memory: what the plan holds, and one piece of each input.
 """
@@ -42,11 +42,11 @@ def run(
             piece = next(sources[name], None)
             if piece is None:
                 del sources[name]
-                output = job.ended(name) if sources else job.close()
+                output = job.end(name) if sources else job.finish()
             else:
                 if told is not None:
                     told(name, len(piece))
-                output = job.pushed(name, piece)
+                output = job.take(name, piece)
             if any(len(batch) for batch in output.values()):
                 yield output
     finally:
@@ -94,14 +94,7 @@ def _piece(source: Source, item: Any) -> Batch | list[Any] | pa.RecordBatch:
         return [item]
     if isinstance(item, list | tuple):
         return list(item)
-    table = (
-        item
-        if isinstance(item, pa.Table)
-        else pa.table(item)
-        if not isinstance(item, pa.RecordBatch)
-        else None
-    )
-    if table is None:
+    if isinstance(item, pa.RecordBatch):
         return item
-    batches = table.combine_chunks().to_batches()
+    batches = pa.table(item).combine_chunks().to_batches()
     return batches[0] if batches else []
