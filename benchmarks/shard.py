@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from anabranch import Drop, Fact, Properties, Quarantine
-from anabranch.engines.spark import parcel
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.shard import Shard
+from anabranch.engines.spark.transport import parcel
+from anabranch.engines.spark.transport.packing import Packing
 from anabranch.rows.layout import Layout
 from anabranch.rows.reading import Place, read_rows
 

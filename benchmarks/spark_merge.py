@@ -23,8 +23,8 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from anabranch import spark as ab
-from anabranch.engines.spark.packing import Packing
-from anabranch.engines.spark.watching import status_in
+from anabranch.engines.spark.query.watch import status_in
+from anabranch.engines.spark.transport.packing import Packing
 from anabranch.rows.layout import Layout
 
 WARM = 2
@@ -147,7 +147,7 @@ def doors(options) -> None:
 
 def stages(options) -> None:
     """Where a round of the native door goes: each line does what the one before does, and more."""
-    from anabranch.engines.spark.shards import shard_ids
+    from anabranch.engines.spark.transport.shards import shard_ids
 
     packing = Packing(Layout("at", replica="replica", disorder=1_000_000), options.shards, ordered=True)
     ids = shard_ids(options.shards)

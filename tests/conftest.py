@@ -43,7 +43,7 @@ def pytest_collection_modifyitems(config, items):
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
     from anabranch import spark as ab
-    from anabranch.engines.spark.jvm import SHORT_LIVED
+    from anabranch.engines.spark.session.jvm import SHORT_LIVED
 
     folder = tmp_path_factory.mktemp("spark")
     session = ab.session(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anabranch import spark as ab
-from anabranch.engines.spark.jvm import SHORT_LIVED, end_jvm
+from anabranch.engines.spark.session.jvm import SHORT_LIVED, end_jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

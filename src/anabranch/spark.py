@@ -13,13 +13,13 @@ from anabranch.connectors.kafka.sink import write_kafka
 from anabranch.connectors.kafka.topics import Kafka, kafka
 from anabranch.connectors.tables.table_error import TableError
 from anabranch.connectors.tables.table_sink import write_table
-from anabranch.engines.spark.failure import QueryError, failure
 from anabranch.engines.spark.merge import merge
 from anabranch.engines.spark.merge_changes import merge_changes
-from anabranch.engines.spark.session import prepare, session
-from anabranch.engines.spark.status import Status
+from anabranch.engines.spark.query.failure import QueryError, failure
+from anabranch.engines.spark.query.status import Status
+from anabranch.engines.spark.query.watch import status, wait, watch
+from anabranch.engines.spark.session.session import prepare, session
 from anabranch.engines.spark.table import table
-from anabranch.engines.spark.watching import status, wait, watch
 
 __all__ = [
     "Avro",

@@ -14,8 +14,8 @@ from anabranch.cli.beforehand import check_job, check_merge, known_columns
 from anabranch.cli.health import job as looked_at
 from anabranch.cli.health.finding import Asked, State
 from anabranch.cli.job import read_job
-from anabranch.connectors.begun_with import BegunWith, keep_begun_with
-from anabranch.engines.spark.checkpoint import CheckpointError
+from anabranch.engines.spark.query.begun_with import BegunWith, keep_begun_with
+from anabranch.engines.spark.query.checkpoint import CheckpointError
 from anabranch.engines.spark.shard_bytes import StateFormatError
 
 SOURCE = '[source]\npath = "feeds"\nschema = "sensor string, level double, at timestamp"\n'

@@ -20,7 +20,7 @@ from anabranch.cli.health.finding import Asked, State
 from anabranch.cli.job import Job, read_job
 from anabranch.cli.merge_tables import ChangesTable
 from anabranch.cli.plan import plan
-from anabranch.engines.spark.jvm import SHORT_LIVED
+from anabranch.engines.spark.session.jvm import SHORT_LIVED
 from anabranch.model.batch import Batch
 
 FOLDER = '[source]\npath = "feeds"\nschema = "op string, at long, id long, price double"\n'

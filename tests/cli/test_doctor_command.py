@@ -16,7 +16,7 @@ from anabranch.cli.health.checks import findings
 from anabranch.cli.health.finding import Asked, State, failed, ok
 from anabranch.cli.job import read_job
 from anabranch.cli.main import main
-from anabranch.engines.spark.jvm import SHORT_LIVED
+from anabranch.engines.spark.session.jvm import SHORT_LIVED
 
 MERGE = '[merge]\nstart = "at"\n'
 SINK = '[sink]\npath = "out"\n'

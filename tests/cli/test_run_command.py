@@ -34,9 +34,9 @@ from anabranch.cli.main import INTERRUPTED, TERMINATED, main
 from anabranch.cli.merge_tables import MergeTable
 from anabranch.cli.micro_batches import Lines, leader
 from anabranch.cli.spark_errors import told_as_ours
-from anabranch.engines.spark.failure import WorkerError
-from anabranch.engines.spark.jvm import SHORT_LIVED
-from anabranch.engines.spark.status import Replica, Status
+from anabranch.engines.spark.query.failure import WorkerError
+from anabranch.engines.spark.query.status import Replica, Status
+from anabranch.engines.spark.session.jvm import SHORT_LIVED
 from anabranch.model.batch import Batch
 from anabranch.model.schema import SchemaError
 

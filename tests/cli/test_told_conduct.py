@@ -5,7 +5,7 @@ from datetime import timedelta
 from anabranch.cli.following import Totals
 from anabranch.cli.merge_tables import ChangesTable, MergeTable
 from anabranch.cli.micro_batches import Lines
-from anabranch.engines.spark.status import Replica, Status
+from anabranch.engines.spark.query.status import Replica, Status
 from anabranch.model.time import BEGINNING
 
 LINES = Lines(timedelta(microseconds=1))

@@ -6,7 +6,7 @@ import msgspec
 import pyarrow as pa
 
 from anabranch.connectors.folder import FolderReader
-from anabranch.engines.spark.packing import Packing
+from anabranch.engines.spark.transport.packing import Packing
 from anabranch.rows.layout import Layout
 
 COLUMNS = pa.schema([("v", pa.int64()), ("at", pa.int64()), ("replica", pa.string())])

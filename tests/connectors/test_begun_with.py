@@ -6,7 +6,7 @@ import pytest
 
 from anabranch import FinalOnly
 from anabranch import spark as ab
-from anabranch.connectors.begun_with import (
+from anabranch.engines.spark.query.begun_with import (
     FILE,
     BegunWith,
     check_begun_with,
@@ -15,7 +15,7 @@ from anabranch.connectors.begun_with import (
     table_sink,
     topic_sink,
 )
-from anabranch.engines.spark.checkpoint import CheckpointError
+from anabranch.engines.spark.query.checkpoint import CheckpointError
 from anabranch.engines.spark.shard_bytes import StateFormatError
 
 HISTORY = table_sink("history", "delta", (), open_only=False, final=False)

@@ -19,9 +19,9 @@ from anabranch import EveryChange
 from anabranch import spark as ab
 from anabranch.connectors.change_feed.source import ChangesReader
 from anabranch.connectors.change_feed.versions import VERSION_ROWS
-from anabranch.engines.spark import parcel
-from anabranch.engines.spark.failure import failure
-from anabranch.engines.spark.packing import Packing
+from anabranch.engines.spark.query.failure import failure
+from anabranch.engines.spark.transport import parcel
+from anabranch.engines.spark.transport.packing import Packing
 from anabranch.model.op import Op
 from anabranch.model.schema import SchemaError
 from anabranch.rows.change_words import spellings

@@ -13,8 +13,8 @@ from pyspark.sql.types import StructType
 from anabranch.connectors.folder import Folder, listed
 from anabranch.connectors.folder_columns import folder_columns
 from anabranch.connectors.local_path import local_path
-from anabranch.engines.spark import parcel
-from anabranch.engines.spark.failure import WorkerError, failure
+from anabranch.engines.spark.query.failure import WorkerError, failure
+from anabranch.engines.spark.transport import parcel
 from anabranch.model.schema import SchemaError
 from anabranch.rows import refusal
 

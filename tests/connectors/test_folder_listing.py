@@ -11,7 +11,7 @@ from anabranch import spark as ab
 from anabranch.connectors.folder import listed
 from anabranch.connectors.folder_listing import TEMPORARY, listing
 from anabranch.connectors.row_files import FileStretch, by_folder, reads
-from anabranch.engines.spark.failure import WorkerError, failure
+from anabranch.engines.spark.query.failure import WorkerError, failure
 from anabranch.rows.layout import ALONE, Layout
 
 LINE = '{"v": 1, "at": 10}\n'

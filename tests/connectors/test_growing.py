@@ -13,7 +13,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from anabranch import spark as ab
 from anabranch.connectors import growing
-from anabranch.engines.spark.failure import WorkerError, failure
+from anabranch.engines.spark.query.failure import WorkerError, failure
 
 NEVER_OLD = (4_000_000_000, 4_000_000_000)
 LONG_AGO = (1, 1)

@@ -6,7 +6,8 @@ import pytest
 from connectors.folder_reader import everything, reader
 
 from anabranch import spark as ab
-from anabranch.connectors.origin import FilePlaces, check_apart, files_of
+from anabranch.connectors.origin import FilePlaces, files_of
+from anabranch.engines.spark.query.provenance import check_apart
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from element_rows import ELEMENTS, element_rows, meant_by, named, pieces, relati
 
 from anabranch import FOREVER, Case, Drop, Relation, difference
 from anabranch import spark as ab
-from anabranch.engines.spark.watching import status_in
+from anabranch.engines.spark.query.watch import status_in
 from anabranch.model.batch import Batch
 from anabranch.testing.broker import Broker
 from anabranch.testing.presentations import replicas

@@ -14,9 +14,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from anabranch.connectors.kafka.cluster import BrokerError, Cluster, Topic, TopicError
 from anabranch.connectors.kafka.source import Feeds, KafkaReader
-from anabranch.engines.spark import parcel
-from anabranch.engines.spark.failure import WorkerError, failure
-from anabranch.engines.spark.packing import Packing
+from anabranch.engines.spark.query.failure import WorkerError, failure
+from anabranch.engines.spark.transport import parcel
+from anabranch.engines.spark.transport.packing import Packing
 from anabranch.rows import refusal
 from anabranch.rows.layout import Layout
 from anabranch.testing.broker import Broker

@@ -30,19 +30,10 @@ COPIED = ("src", "tests", "examples", "pyproject.toml")
 COMPILED = ("anabranch.model.murmur", "anabranch.model.identity")
 """Hashing is made of instructions that Python has not; its tests compare it with another package."""
 PACKAGES = ("model", "rows", "kernels", "engines/embedded", "engines/spark")
-GLUE = (
-    "checkpoint",
-    "daemon",
-    "failure",
-    "frames",
-    "jvm",
-    "merge",
-    "merge_changes",
-    "processor",
-    "session",
-    "stages",
-)
-GLUE += ("status", "table", "watching", "worker_python")
+GLUE = ("frames", "merge", "merge_changes", "processor", "stages", "table")
+GLUE += ("daemon", "jvm", "schema_argument", "session", "worker_python")
+GLUE += ("begun_with", "check", "checkpoint", "disk_full", "failure", "lock", "provenance", "seal", "start")
+GLUE += ("status", "watch")
 """Modules of engines/spark that do little but talk to Spark: their tests start it."""
 TESTS = (
     "tests/model",

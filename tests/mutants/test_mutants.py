@@ -115,7 +115,7 @@ def test_what_only_talks_to_spark_or_to_numba_has_no_faults():
         "engines/spark/shard.py",
     } <= names
     assert names.isdisjoint(
-        {"model/compiled.py", "engines/spark/session.py", "oracle/merge.py", "cli/main.py"}
+        {"model/compiled.py", "engines/spark/session/session.py", "oracle/merge.py", "cli/main.py"}
     )
 
 

@@ -6,10 +6,10 @@ from random import Random
 import pyarrow as pa
 
 from anabranch import FinalOnly, Relation, Stable
-from anabranch.engines.spark import parcel
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.shard import Shard
+from anabranch.engines.spark.transport import parcel
+from anabranch.engines.spark.transport.packing import Packing
 from anabranch.oracle.changes import Change
 from anabranch.rows.change_words import spellings
 from anabranch.rows.layout import Layout

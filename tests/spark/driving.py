@@ -11,14 +11,15 @@ from pyspark.sql import Row
 from pyspark.sql.streaming import TwsTester
 
 from anabranch import BEGINNING, FOREVER, Adjust, Attach, Detach, Insert, Stable
-from anabranch.engines.spark import journal, parcel
+from anabranch.engines.spark import journal
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.processor import ShardProcessor
+from anabranch.engines.spark.query.status import ShardStatus
 from anabranch.engines.spark.shard import Shard
-from anabranch.engines.spark.shards import shard_ids
 from anabranch.engines.spark.stages import parcel_rows
-from anabranch.engines.spark.status import ShardStatus
+from anabranch.engines.spark.transport import parcel
+from anabranch.engines.spark.transport.packing import Packing
+from anabranch.engines.spark.transport.shards import shard_ids
 from anabranch.model.elements import Control, Element
 from anabranch.rows.layout import Layout
 from anabranch.rows.reading import Place, read_rows

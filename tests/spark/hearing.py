@@ -3,9 +3,9 @@
 from spark.driving import ORDERED, UNORDERED, Said, record_batch
 
 from anabranch import Insert
-from anabranch.engines.spark.packing import Packing
-from anabranch.engines.spark.parcel import Parcel
 from anabranch.engines.spark.shard import Shard
+from anabranch.engines.spark.transport.packing import Packing
+from anabranch.engines.spark.transport.parcel import Parcel
 from anabranch.model.elements import Control, Element
 from anabranch.rows.reading import Place, read_rows
 

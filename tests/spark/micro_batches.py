@@ -21,11 +21,12 @@ from spark import driving
 from spark.driving import Answer, Query, Said, shuffled
 
 from anabranch import BEGINNING, FOREVER, Adjust, Attach, Detach, Insert, Pace, Raise, Stable, text
-from anabranch.engines.spark import journal, parcel
+from anabranch.engines.spark import journal
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.packing import Packing
-from anabranch.engines.spark.parcel import Parcel
-from anabranch.engines.spark.shards import shard_ids
+from anabranch.engines.spark.transport import parcel
+from anabranch.engines.spark.transport.packing import Packing
+from anabranch.engines.spark.transport.parcel import Parcel
+from anabranch.engines.spark.transport.shards import shard_ids
 from anabranch.model.elements import Control, Element
 from anabranch.model.output_policy import FinalOnly
 from anabranch.oracle.payload import payload_key

@@ -13,7 +13,7 @@ from bad_records import BAD_ELEMENTS, BAD_TEXTS, DDL, GOOD, ODD_TEXTS, STABLE, m
 from pyspark.sql import functions as f
 
 from anabranch import spark as ab
-from anabranch.engines.spark.watching import status_in
+from anabranch.engines.spark.query.watch import status_in
 
 ROLES = {"start": "at", "end": "until", "old_end": "was", "kind": "kind", "replica": "replica"}
 

@@ -19,9 +19,9 @@ from anabranch import (
     incompatibility,
 )
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.shard import Shard
 from anabranch.engines.spark.shard_bytes import MARK, StateFormatError
+from anabranch.engines.spark.transport.packing import Packing
 from anabranch.model.schema import SchemaError
 from anabranch.model.validity import InvalidElementError, Raise
 from anabranch.oracle.changes import ChangedTable

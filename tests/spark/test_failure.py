@@ -3,10 +3,10 @@
 import pytest
 
 from anabranch import Insert
-from anabranch.engines.spark.checkpoint import CheckpointError
-from anabranch.engines.spark.failure import BEGIN, QueryError, WorkerError, failure, told_to_driver
-from anabranch.engines.spark.parcel import ParcelError, from_bytes
+from anabranch.engines.spark.query.checkpoint import CheckpointError
+from anabranch.engines.spark.query.failure import BEGIN, QueryError, WorkerError, failure, told_to_driver
 from anabranch.engines.spark.shard_bytes import StateFormatError
+from anabranch.engines.spark.transport.parcel import ParcelError, from_bytes
 from anabranch.kernels.merge.refusing import BrokenPropertyError
 from anabranch.model.identity import UnsupportedTypeError
 from anabranch.model.schema import SchemaError
@@ -27,7 +27,7 @@ def through_spark(error: BaseException) -> BaseException:
     """What the driver makes of an error that a worker raised."""
     with pytest.raises(WorkerError) as told, told_to_driver():
         raise error
-    text = JAVA.format(error=f"anabranch.engines.spark.failure.WorkerError: {told.value}")
+    text = JAVA.format(error=f"anabranch.engines.spark.query.failure.WorkerError: {told.value}")
     return failure(RuntimeError(text))
 
 

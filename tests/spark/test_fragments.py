@@ -8,10 +8,10 @@ from anabranch import Insert, Stable, difference
 from anabranch import spark as ab
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.merge import spark_schema
-from anabranch.engines.spark.packing import Packing
-from anabranch.engines.spark.shards import shard_ids
 from anabranch.engines.spark.stages import packed, repacked, run, run_last
-from anabranch.engines.spark.unpacking import Unpacking
+from anabranch.engines.spark.transport.packing import Packing
+from anabranch.engines.spark.transport.shards import shard_ids
+from anabranch.engines.spark.transport.unpacking import Unpacking
 from anabranch.model.output_policy import FinalOnly, FirstThenFinal
 from anabranch.rows.layout import Layout
 

@@ -10,7 +10,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 from spark.spark_rows import random_rows, same_rows
 
-from anabranch.engines.spark.frames import frame
+from anabranch.engines.spark.transport.frames import frame
 
 ZONE = "America/New_York"
 

@@ -14,14 +14,14 @@ from spark.driving import Query, Said, parcels
 
 from anabranch import BEGINNING, FOREVER, Adjust, Case, Insert, Raise, Stable
 from anabranch.engines.spark import journal
-from anabranch.engines.spark.failure import WorkerError, failure
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.journal import Head, Journal, forget_all
-from anabranch.engines.spark.packing import Packing, split
-from anabranch.engines.spark.parcel import Parcel, Voice, to_bytes
 from anabranch.engines.spark.processor import ShardProcessor
+from anabranch.engines.spark.query.failure import WorkerError, failure
 from anabranch.engines.spark.shard import Shard
 from anabranch.engines.spark.shard_bytes import StateFormatError
+from anabranch.engines.spark.transport.packing import Packing, split
+from anabranch.engines.spark.transport.parcel import Parcel, Voice, to_bytes
 from anabranch.model.batch import Batch
 from anabranch.model.validity import InvalidElementError
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.engines.spark import jvm
+from anabranch.engines.spark.session import jvm
 
 
 @pytest.fixture

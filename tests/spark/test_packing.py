@@ -10,9 +10,9 @@ import pytest
 from spark.spark_rows import random_rows
 
 from anabranch import BEGINNING, FOREVER, Insert, Stable
-from anabranch.engines.spark.packing import Packing, distinct, split
-from anabranch.engines.spark.parcel import NO_PAYLOAD, Parcel, Voice
-from anabranch.engines.spark.shards import shard_of
+from anabranch.engines.spark.transport.packing import Packing, distinct, split
+from anabranch.engines.spark.transport.parcel import NO_PAYLOAD, Parcel, Voice
+from anabranch.engines.spark.transport.shards import shard_of
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.identity import identities
 from anabranch.rows.layout import Layout

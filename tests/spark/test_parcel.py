@@ -8,8 +8,8 @@ import pytest
 from spark.spark_rows import random_rows, same_rows
 
 from anabranch import BEGINNING, FOREVER, Adjust, Attach, Detach, Insert, Stable
-from anabranch.engines.spark.packing import split
-from anabranch.engines.spark.parcel import (
+from anabranch.engines.spark.transport.packing import split
+from anabranch.engines.spark.transport.parcel import (
     MARK,
     NO_PAYLOAD,
     Parcel,

@@ -5,7 +5,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from anabranch.engines.spark.shards import _spark_hash, shard_ids, shard_of
+from anabranch.engines.spark.transport.shards import _spark_hash, shard_ids, shard_of
 from anabranch.model.identity import identities
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import Row
 
-from anabranch.engines.spark.slices import SLICE, sliced, whole_bodies
+from anabranch.engines.spark.transport.slices import SLICE, sliced, whole_bodies
 
 
 def rows_of(body: bytes) -> list[Row]:

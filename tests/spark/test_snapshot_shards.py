@@ -23,8 +23,8 @@ from anabranch import (
     difference,
 )
 from anabranch.cli.micro_batches import Lines
+from anabranch.engines.spark.query.status import shard_status, together
 from anabranch.engines.spark.shard import Shard
-from anabranch.engines.spark.status import shard_status, together
 from anabranch.oracle.changes import ChangedTable
 from anabranch.oracle.snapshots import versions_since
 from anabranch.rows.reading import Place, read_rows

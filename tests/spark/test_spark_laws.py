@@ -21,14 +21,15 @@ from spark.driving import Query, Said, parcels
 from spark.micro_batches import Drawn, failures
 
 from anabranch import BEGINNING, FOREVER, Attach, Case, Detach, Insert, Stable, text
-from anabranch.engines.spark import journal, parcel
+from anabranch.engines.spark import journal
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.packing import Packing
 from anabranch.engines.spark.processor import LastProcessor
+from anabranch.engines.spark.query.status import ShardStatus
 from anabranch.engines.spark.shard import Shard
 from anabranch.engines.spark.stages import _repack
-from anabranch.engines.spark.status import ShardStatus
-from anabranch.engines.spark.unpacking import Unpacking
+from anabranch.engines.spark.transport import parcel
+from anabranch.engines.spark.transport.packing import Packing
+from anabranch.engines.spark.transport.unpacking import Unpacking
 from anabranch.model.output_policy import FinalOnly, FirstThenFinal, FollowLeader, Quorum
 from anabranch.model.validity import Quarantine
 from anabranch.oracle.payload import payload_key

@@ -6,8 +6,8 @@ from spark.driving import Query, Said, parcels
 
 from anabranch import BEGINNING, Adjust, Attach, Drop, Insert, Quarantine, Stable, ticks
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.packing import Packing
-from anabranch.engines.spark.status import EVENTS, nothing, together
+from anabranch.engines.spark.query.status import EVENTS, nothing, together
+from anabranch.engines.spark.transport.packing import Packing
 from anabranch.model.op import Op
 
 HERE, THERE = {"value": "d"}, {"value": "a"}

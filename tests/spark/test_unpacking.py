@@ -15,11 +15,11 @@ from spark.spark_rows import ODD_NAMES, random_rows, same_rows
 
 from anabranch import BEGINNING, FOREVER, Adjust, Insert, Stable
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.packing import Packing
-from anabranch.engines.spark.parcel import from_bytes
+from anabranch.engines.spark.query.status import ShardStatus
 from anabranch.engines.spark.stages import parcel_rows
-from anabranch.engines.spark.status import ShardStatus
-from anabranch.engines.spark.unpacking import BYTES, Unpacking
+from anabranch.engines.spark.transport.packing import Packing
+from anabranch.engines.spark.transport.parcel import from_bytes
+from anabranch.engines.spark.transport.unpacking import BYTES, Unpacking
 from anabranch.model.batch import Batch
 from anabranch.model.identity import identities
 from anabranch.model.properties import Case

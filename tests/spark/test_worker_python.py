@@ -7,7 +7,7 @@ import sys
 import pytest
 from pyspark import SparkContext
 
-from anabranch.engines.spark.worker_python import (
+from anabranch.engines.spark.session.worker_python import (
     NAMED,
     OWN,
     SCRIPT,

@@ -32,7 +32,7 @@ from element_rows import ELEMENTS, element_rows, named, pieces, put
 
 from anabranch import Case
 from anabranch import spark as ab
-from anabranch.engines.spark.failure import QueryError
+from anabranch.engines.spark.query.failure import QueryError
 from anabranch.testing.presentations import replicas
 from anabranch.testing.references import Shape
 

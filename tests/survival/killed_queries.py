@@ -17,7 +17,7 @@ import pyspark
 from survival.places import ADDRESS, call
 
 from anabranch import spark as ab
-from anabranch.engines.spark.jvm import SHORT_LIVED
+from anabranch.engines.spark.session.jvm import SHORT_LIVED
 
 COLUMNS = {"kind": "kind", "start": "start", "end": "end", "old_end": "old_end", "replica": "replica"}
 SCHEMA = "kind string, start long, end long, old_end long, value string"

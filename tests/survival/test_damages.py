@@ -16,10 +16,10 @@ from survival.damages import (
     unhelpful,
 )
 
-from anabranch.connectors.seal import FILE as SEAL
-from anabranch.connectors.soundness import check_sound
-from anabranch.engines.spark.checkpoint import CheckpointError, query_id
-from anabranch.engines.spark.failure import QueryError
+from anabranch.engines.spark.query.check import check_sound
+from anabranch.engines.spark.query.checkpoint import CheckpointError, query_id
+from anabranch.engines.spark.query.failure import QueryError
+from anabranch.engines.spark.query.seal import FILE as SEAL
 from anabranch.engines.spark.shard_bytes import StateFormatError
 
 FOLDER = Subject("native", "folder")

@@ -16,10 +16,10 @@ from survival.small_disk import grown, small_disk
 
 from anabranch import Insert, Stable
 from anabranch import spark as ab
-from anabranch.connectors.holding import held
-from anabranch.engines.spark import parcel
-from anabranch.engines.spark.checkpoint import CheckpointError
-from anabranch.engines.spark.failure import WorkerError, failure
+from anabranch.engines.spark.query.checkpoint import CheckpointError
+from anabranch.engines.spark.query.failure import WorkerError, failure
+from anabranch.engines.spark.query.lock import held
+from anabranch.engines.spark.transport import parcel
 from anabranch.model.schema import SchemaError
 from anabranch.rows import refusal
 
@@ -35,7 +35,7 @@ ab.wait(ab.write_folder(merged, f"{folder}/out", checkpoint=f"{folder}/checkpoin
 HOLDER = """
 import sys
 from pathlib import Path
-from anabranch.connectors.holding import held
+from anabranch.engines.spark.query.lock import held
 hold = held(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()

@@ -123,8 +123,8 @@ def check_sink(job: Job, foreseen: Foreseen) -> None:
     """Raise where the merged stream cannot be written, or not beside what is there."""
     from anabranch.cli.health.disk import check_writable, nearest
     from anabranch.connectors.folder_sink import check_folder
-    from anabranch.connectors.starting import check_trigger
     from anabranch.connectors.tables.table_sink import check_table, element_columns
+    from anabranch.engines.spark.query.start import check_trigger
 
     check_trigger(available_now=job.sink.available_now, trigger=job.sink.trigger)
     for what, place in job.written().items():
@@ -138,7 +138,7 @@ def check_sink(job: Job, foreseen: Foreseen) -> None:
 
 def check_checkpoint(job: Job, foreseen: Foreseen) -> None:
     """Raise where the checkpoint is damaged, or was begun with something else than the job has now."""
-    from anabranch.connectors.soundness import check_sound
+    from anabranch.engines.spark.query.check import check_sound
 
     check_sound(job.checkpoint)
     check_begun(job, foreseen)
@@ -146,7 +146,7 @@ def check_checkpoint(job: Job, foreseen: Foreseen) -> None:
 
 def check_begun(job: Job, foreseen: Foreseen) -> None:
     """Raise where the checkpoint was begun with something else than the job has now."""
-    from anabranch.connectors.begun_with import BegunWith, check_begun_with
+    from anabranch.engines.spark.query.begun_with import BegunWith, check_begun_with
 
     check_begun_with(job.checkpoint, BegunWith(job.sink.fixed(), foreseen.settings, _shards(job)))
 
@@ -164,8 +164,8 @@ def _shards(job: Job) -> int | None:
 
 def check_started(job: Job, merged: DataFrame) -> None:
     """Raise where a query of what Spark has merged would be refused; nothing is made."""
-    from anabranch.connectors.begun_with import begun_with, check_begun_with
-    from anabranch.connectors.starting import check_streaming, every
+    from anabranch.engines.spark.query.begun_with import begun_with, check_begun_with
+    from anabranch.engines.spark.query.start import check_streaming, every
 
     check_streaming(merged)
     if job.sink.trigger is not None:

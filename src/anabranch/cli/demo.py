@@ -126,7 +126,7 @@ def _on_spark(place: Path, truth: list[Reading], said: dict[str, list[Row]], tal
     from anabranch.cli.failover import merging, rivals
     from anabranch.cli.failover.warming import warm
     from anabranch.cli.spark_errors import told_as_ours
-    from anabranch.engines.spark.jvm import SHORT_LIVED, end_jvm
+    from anabranch.engines.spark.session.jvm import SHORT_LIVED, end_jvm
 
     config = {**SHORT_LIVED, "spark.sql.warehouse.dir": str(place / "warehouse")}
     threading.Thread(target=warm, args=(truth, said), daemon=True).start()

@@ -13,13 +13,13 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from anabranch.cli.micro_batches import rows
-from anabranch.engines.spark.checkpoint import begun, completed
-from anabranch.engines.spark.watching import status_in, wait
+from anabranch.engines.spark.query.checkpoint import begun, completed
+from anabranch.engines.spark.query.watch import status_in, wait
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from anabranch.engines.spark.status import Status
+    from anabranch.engines.spark.query.status import Status
 
 POLL = 0.25
 PATIENCE = 5.0

@@ -275,7 +275,7 @@ def _in_program(file: Path) -> Iterator[None]:
 
 
 def _checked(job: Job) -> Job:
-    from anabranch.connectors.origin import check_apart
+    from anabranch.engines.spark.query.provenance import check_apart
 
     job.merge.arguments()
     job.sink.check()

@@ -192,7 +192,7 @@ class SinkTable(Table):
 
     def fixed(self) -> dict[str, str]:
         """What a checkpoint fixes of it."""
-        from anabranch.connectors.begun_with import folder_sink, topic_sink
+        from anabranch.engines.spark.query.begun_with import folder_sink, topic_sink
 
         if self.kafka is not None:
             return topic_sink(self.kafka.topic, self.kafka.values, self.kafka.key)

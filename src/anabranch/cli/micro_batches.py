@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from anabranch.cli.shown import time_field
-from anabranch.engines.spark.status import EVENTS
-from anabranch.engines.spark.status_text import since_snapshots
+from anabranch.engines.spark.query.status import EVENTS
+from anabranch.engines.spark.query.status_text import since_snapshots
 from anabranch.kernels.merge.status import removals
 from anabranch.model.time import BEGINNING, FOREVER, tick_text
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from anabranch.cli.following import Totals
-    from anabranch.engines.spark.status import Replica, Status
+    from anabranch.engines.spark.query.status import Replica, Status
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MANY = 4

@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from anabranch.cli.merge_tables import ChangesTable, MergeTable
-from anabranch.engines.spark.checkpoint import begun, completed
 from anabranch.engines.spark.columns import columns_of
 from anabranch.engines.spark.merge import has_channels, replicas_of
+from anabranch.engines.spark.query.checkpoint import begun, completed
 from anabranch.kernels.merge.merger import Merger
 from anabranch.model.output_policy import Pace
 from anabranch.model.properties import Properties

@@ -143,7 +143,7 @@ def _session(job: Job, log: Path) -> Iterator[SparkSession]:
     """The Spark of a job, which ends with it."""
     from anabranch import spark as ab
     from anabranch.cli.spark_errors import told_as_ours
-    from anabranch.engines.spark.jvm import end_jvm
+    from anabranch.engines.spark.session.jvm import end_jvm
 
     told = None if job.spark.log == "-" else log
     try:
@@ -184,7 +184,7 @@ def _run(job: Job, spark: SparkSession, options: argparse.Namespace) -> int:
     from anabranch.cli.following import follow, stoppable
     from anabranch.cli.micro_batches import Lines
     from anabranch.cli.plan import source_of
-    from anabranch.engines.spark.checkpoint import completed
+    from anabranch.engines.spark.query.checkpoint import completed
 
     rows, merged = _merged(job, spark)
     lines = Lines.of(merged, as_json=options.json)

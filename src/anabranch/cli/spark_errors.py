@@ -20,7 +20,7 @@ def told_as_ours(log: Path | None = None) -> Iterator[None]:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
-    from anabranch.engines.spark.failure import QueryError, failure
+    from anabranch.engines.spark.query.failure import QueryError, failure
 
     _hush()
     try:

@@ -37,7 +37,6 @@ from anabranch.connectors.folder_columns import folder_columns
 from anabranch.connectors.folder_listing import listing
 from anabranch.connectors.growing import continues, is_unfinished, lines_before, position
 from anabranch.connectors.kafka.debezium import Debezium
-from anabranch.connectors.origin import FOLDER, NUMBERED
 from anabranch.connectors.row_files import (
     REPLICA,
     FileStretch,
@@ -49,10 +48,11 @@ from anabranch.connectors.row_files import (
     stretches,
 )
 from anabranch.connectors.time_texts import zone_named
-from anabranch.engines.spark.failure import told_to_driver
-from anabranch.engines.spark.packing import BYTES, Packing
-from anabranch.engines.spark.session import tasks_of
+from anabranch.engines.spark.query.failure import told_to_driver
+from anabranch.engines.spark.query.provenance import FOLDER, NUMBERED
+from anabranch.engines.spark.session.session import tasks_of
 from anabranch.engines.spark.stages import parcel_columns, parcel_rows
+from anabranch.engines.spark.transport.packing import BYTES, Packing
 from anabranch.rows.layout import ALONE, Layout
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anabranch.connectors.folder_listing import Listing, listing
-from anabranch.connectors.given_schema import struct_of
 from anabranch.connectors.kafka.debezium import Debezium, with_change
 from anabranch.connectors.local_path import local_path
 from anabranch.connectors.row_files import REPLICA, file_schema, format_of
+from anabranch.engines.spark.session.schema_argument import struct_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -21,17 +21,18 @@ import pyarrow as pa
 import pyarrow.parquet
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from anabranch.connectors.begun_with import begun_with, check_begun_with
-from anabranch.connectors.begun_with import folder_sink as sink_settings
 from anabranch.connectors.local_path import local_path
-from anabranch.connectors.origin import FilePlaces, check_apart, folder_of, is_numbered
-from anabranch.connectors.room import room_in
-from anabranch.connectors.seal import seal
-from anabranch.connectors.soundness import went_back
-from anabranch.connectors.starting import check_elements, check_streaming, check_trigger, started
-from anabranch.engines.spark.checkpoint import begun, completed, known_query, query_id
-from anabranch.engines.spark.failure import told_to_driver
-from anabranch.engines.spark.unpacking import REFUSED
+from anabranch.connectors.origin import FilePlaces
+from anabranch.engines.spark.query.begun_with import begun_with, check_begun_with
+from anabranch.engines.spark.query.begun_with import folder_sink as sink_settings
+from anabranch.engines.spark.query.check import went_back
+from anabranch.engines.spark.query.checkpoint import begun, completed, known_query, query_id
+from anabranch.engines.spark.query.disk_full import room_in
+from anabranch.engines.spark.query.failure import told_to_driver
+from anabranch.engines.spark.query.provenance import check_apart, folder_of, is_numbered
+from anabranch.engines.spark.query.seal import seal
+from anabranch.engines.spark.query.start import check_elements, check_streaming, check_trigger, started
+from anabranch.engines.spark.transport.unpacking import REFUSED
 from anabranch.rows.text import text_of
 
 if TYPE_CHECKING:

@@ -6,19 +6,18 @@ if the writing fails or is interrupted.
 
 import contextlib
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch.connectors.formats import STANDARD, Format, checked_format
+from anabranch.engines.whole_file import whole_file
 from anabranch.model import json_lines, notation
 from anabranch.model.arrow import laid_out, record_batch, time_type
 from anabranch.model.batch import Batch
@@ -168,29 +167,10 @@ def _plain(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 @contextlib.contextmanager
 def whole(path: str) -> Iterator[IO[bytes]]:
-    """A file to write to that appears under its name when all is written; standard output for ``-``.
-
-    What is there and no plain file (a pipe, a device) is written to directly; a link stays a link.
-    """
+    """A file to write to that appears under its name when all is written; standard output for ``-``."""
     if path == STANDARD:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    target = Path(path).resolve()
-    if target.exists() and not target.is_file():
-        with target.open("wb") as file:
-            yield file
-        return
-    hidden = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        try:
-            file = hidden.open("wb")
-        except OSError as reason:
-            raise type(reason)(reason.errno, reason.strerror, path) from None
-        with file:
-            yield file
-        if target.exists():
-            hidden.chmod(target.stat().st_mode & 0o7777)
-        hidden.replace(target)
-    finally:
-        hidden.unlink(missing_ok=True)
+    with whole_file(path) as file:
+        yield file

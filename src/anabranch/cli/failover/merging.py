@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from anabranch.engines.spark.status import Status
+    from anabranch.engines.spark.query.status import Status
 
 RESTART = 5
 """The step in which the query is stopped."""
@@ -96,7 +96,7 @@ def play(
 
 def _stopped(query: StreamingQuery, checkpoint: Path) -> Restart:
     """Stop a query as soon as it has begun the next micro-batch."""
-    from anabranch.engines.spark.checkpoint import begun, completed
+    from anabranch.engines.spark.query.checkpoint import begun, completed
 
     batch, since = completed(checkpoint) + 1, time.monotonic()
     while begun(checkpoint) < batch and time.monotonic() - since < PATIENCE and query.isActive:

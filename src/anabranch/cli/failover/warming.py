@@ -10,10 +10,10 @@ import pyarrow as pa
 from anabranch.cli.failover.feed import columns, relation
 from anabranch.cli.failover.readings import Reading
 from anabranch.cli.failover.replicas import Row
-from anabranch.engines.spark import parcel
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.packing import ROWS, Packing
 from anabranch.engines.spark.shard import Shard
+from anabranch.engines.spark.transport import parcel
+from anabranch.engines.spark.transport.packing import ROWS, Packing
 from anabranch.model.properties import Properties
 from anabranch.rows.layout import Layout
 from anabranch.rows.reading import Place, read_rows

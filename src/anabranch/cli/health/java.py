@@ -17,7 +17,7 @@ SECONDS = 60
 
 def runtime(asked: Asked) -> Iterator[Finding]:
     """Java is there, new enough, and has the module without which Spark's Java process ends at once."""
-    from anabranch.engines.spark.jvm import check_java
+    from anabranch.engines.spark.session.jvm import check_java
 
     try:
         check_java()

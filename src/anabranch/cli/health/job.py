@@ -108,7 +108,7 @@ def sink(asked: Asked) -> Iterator[Finding]:
     if job is None:
         return
     from anabranch.connectors.folder_sink import check_folder
-    from anabranch.connectors.starting import check_trigger
+    from anabranch.engines.spark.query.start import check_trigger
 
     try:
         check_trigger(available_now=job.sink.available_now, trigger=job.sink.trigger)
@@ -124,7 +124,7 @@ def sink(asked: Asked) -> Iterator[Finding]:
 
 def checkpoint(asked: Asked) -> Iterator[Finding]:
     """What a run would go on from can be read."""
-    from anabranch.engines.spark.checkpoint import begun, completed
+    from anabranch.engines.spark.query.checkpoint import begun, completed
 
     if asked.job is None:
         return
@@ -151,7 +151,7 @@ def checkpoint(asked: Asked) -> Iterator[Finding]:
 
 def _notes(place: Path) -> Iterator[Path]:
     """The files that Spark reads first: whose checkpoint it is, and the last micro-batch."""
-    from anabranch.engines.spark.checkpoint import begun, completed
+    from anabranch.engines.spark.query.checkpoint import begun, completed
 
     yield place / "metadata"
     yield place / "offsets" / str(begun(place))

@@ -38,7 +38,7 @@ def merges(asked: Asked) -> Iterator[Finding]:
 def _events(asked: Asked, log: Path) -> int:
     from anabranch import spark as ab
     from anabranch.cli.spark_errors import told_as_ours
-    from anabranch.engines.spark.jvm import end_jvm
+    from anabranch.engines.spark.session.jvm import end_jvm
 
     settings = asked.job.spark.settings() if asked.job else {}
     try:

@@ -12,8 +12,8 @@ import msgspec
 from anabranch.connectors.change_feed.source import EARLIEST, LATEST, NAME, SNAPSHOT, ChangesSource, Feeds
 from anabranch.connectors.local_path import local_path
 from anabranch.engines.spark.columns import Columns
-from anabranch.engines.spark.packing import Packing
-from anabranch.engines.spark.session import tasks_of
+from anabranch.engines.spark.session.session import tasks_of
+from anabranch.engines.spark.transport.packing import Packing
 from anabranch.model.schema import SchemaError
 from anabranch.rows.layout import ALONE, Layout
 

@@ -23,9 +23,9 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from anabranch.connectors.tables.table_error import TableError
-from anabranch.engines.spark.failure import told_to_driver
-from anabranch.engines.spark.packing import Packing
+from anabranch.engines.spark.query.failure import told_to_driver
 from anabranch.engines.spark.stages import parcel_columns, parcel_rows
+from anabranch.engines.spark.transport.packing import Packing
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from anabranch.engines.spark.failure import known
+from anabranch.engines.spark.query.failure import known
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient

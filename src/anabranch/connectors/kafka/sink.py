@@ -26,18 +26,19 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from anabranch.connectors.begun_with import begun_with, check_begun_with, topic_sink
 from anabranch.connectors.kafka.cluster import SECONDS, BrokerError, Cluster, Topic, check_packages
 from anabranch.connectors.kafka.envelopes import envelopes
 from anabranch.connectors.local_path import local_path
-from anabranch.connectors.origin import FilePlaces, check_apart, folder_of, is_numbered
-from anabranch.connectors.seal import seal
-from anabranch.connectors.soundness import went_back
-from anabranch.connectors.starting import check_elements, check_streaming, check_trigger, started
-from anabranch.engines.spark.checkpoint import query_id
-from anabranch.engines.spark.failure import told_to_driver
+from anabranch.connectors.origin import FilePlaces
 from anabranch.engines.spark.merge import POLICY
-from anabranch.engines.spark.unpacking import REFUSED, TIMES
+from anabranch.engines.spark.query.begun_with import begun_with, check_begun_with, topic_sink
+from anabranch.engines.spark.query.check import went_back
+from anabranch.engines.spark.query.checkpoint import query_id
+from anabranch.engines.spark.query.failure import told_to_driver
+from anabranch.engines.spark.query.provenance import check_apart, folder_of, is_numbered
+from anabranch.engines.spark.query.seal import seal
+from anabranch.engines.spark.query.start import check_elements, check_streaming, check_trigger, started
+from anabranch.engines.spark.transport.unpacking import REFUSED, TIMES
 from anabranch.model.identity import identities
 from anabranch.rows.layout import names_of
 from anabranch.rows.text import text_of

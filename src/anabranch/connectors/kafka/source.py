@@ -28,9 +28,9 @@ from anabranch.connectors.kafka.cluster import Cluster, Positions, Topic, TopicE
 from anabranch.connectors.kafka.debezium import Debezium
 from anabranch.connectors.kafka.formats import Arrow, Avro, Format, Json
 from anabranch.connectors.kafka.reading import Reader, Records, RecordStretch
-from anabranch.engines.spark.failure import told_to_driver
-from anabranch.engines.spark.packing import BYTES, Packing
+from anabranch.engines.spark.query.failure import told_to_driver
 from anabranch.engines.spark.stages import parcel_columns, parcel_rows
+from anabranch.engines.spark.transport.packing import BYTES, Packing
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from anabranch.connectors.given_schema import struct_of
 from anabranch.connectors.kafka.cluster import SECONDS, Topic, check_packages
 from anabranch.connectors.kafka.debezium import Debezium, with_change
 from anabranch.connectors.kafka.formats import Arrow, Avro, Format, Json, check_package
@@ -16,8 +15,9 @@ from anabranch.connectors.kafka.reading import Records
 from anabranch.connectors.kafka.source import NAME, Feeds, KafkaSource
 from anabranch.connectors.time_texts import zone_named
 from anabranch.engines.spark.columns import Columns
-from anabranch.engines.spark.packing import Packing
-from anabranch.engines.spark.session import tasks_of
+from anabranch.engines.spark.session.schema_argument import struct_of
+from anabranch.engines.spark.session.session import tasks_of
+from anabranch.engines.spark.transport.packing import Packing
 from anabranch.model.span import span
 from anabranch.rows.layout import ALONE, Layout
 

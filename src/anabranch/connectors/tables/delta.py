@@ -33,7 +33,7 @@ from anabranch.connectors.tables.table_error import (
     other_columns,
 )
 from anabranch.connectors.tables.views import FROM, Change, Changes, View, Wanted, check_names
-from anabranch.connectors.writing import whole
+from anabranch.engines.whole_file import whole_file
 
 TRIES = 5
 _LOOK_BACK = 100
@@ -84,7 +84,7 @@ class DeltaTarget:
                 )
             except (DeltaError, OSError) as reason:
                 raise not_made(self.path, reason) from None
-        with whole(str(self.mark)) as file:
+        with whole_file(str(self.mark)) as file:
             file.write(str(self._opened().metadata().id).encode())
 
     def written(self) -> int:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from anabranch.engines.spark.unpacking import REFUSED, TIMES
+from anabranch.engines.spark.transport.unpacking import REFUSED, TIMES
 from anabranch.model.batch import KINDS, Batch, Kind
 from anabranch.model.events import Events
 from anabranch.model.identity import Words

@@ -47,7 +47,7 @@ from anabranch.connectors.tables.table_error import (
     other_columns,
 )
 from anabranch.connectors.tables.views import FROM, Change, Changes, View, Wanted
-from anabranch.connectors.writing import whole
+from anabranch.engines.whole_file import whole_file
 
 LATEST, VERSIONS, ABOUT = "latest", "_versions", "_about.json"
 SMALL, LARGE = 32 << 20, 128 << 20
@@ -104,7 +104,7 @@ class ParquetTarget:
                 self._publish(made, -1, [], [])
             except OSError as reason:
                 raise not_made(self.path, reason) from None
-        with whole(str(self.mark)) as file:
+        with whole_file(str(self.mark)) as file:
             file.write(self._latest().table.encode())
 
     def written(self) -> int:

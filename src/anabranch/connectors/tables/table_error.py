@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anabranch.engines.spark.failure import known
+from anabranch.engines.spark.query.failure import known
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -21,24 +21,25 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from anabranch.connectors.begun_with import begun_with, check_begun_with
-from anabranch.connectors.begun_with import table_sink as sink_settings
 from anabranch.connectors.folder_sink import QUARANTINE
 from anabranch.connectors.local_path import local_path
-from anabranch.connectors.origin import FilePlaces, check_apart, folder_of, is_numbered
-from anabranch.connectors.seal import seal
-from anabranch.connectors.soundness import went_back
-from anabranch.connectors.starting import check_elements, check_streaming, check_trigger, started
+from anabranch.connectors.origin import FilePlaces
 from anabranch.connectors.tables.current import Current
 from anabranch.connectors.tables.history import History
 from anabranch.connectors.tables.micro_batch import MicroBatch, payload_of
 from anabranch.connectors.tables.table_error import TableError, not_ours
 from anabranch.connectors.tables.views import Elements, View, plain_columns
-from anabranch.connectors.writing import whole
-from anabranch.engines.spark.checkpoint import begun, known_query, query_id
-from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.one_row import SCD, SEVERAL, check_one_row, is_scd
-from anabranch.engines.spark.unpacking import REFUSED
+from anabranch.engines.spark.query.begun_with import begun_with, check_begun_with
+from anabranch.engines.spark.query.begun_with import table_sink as sink_settings
+from anabranch.engines.spark.query.check import went_back
+from anabranch.engines.spark.query.checkpoint import begun, known_query, query_id
+from anabranch.engines.spark.query.failure import told_to_driver
+from anabranch.engines.spark.query.provenance import check_apart, folder_of, is_numbered
+from anabranch.engines.spark.query.seal import seal
+from anabranch.engines.spark.query.start import check_elements, check_streaming, check_trigger, started
+from anabranch.engines.spark.transport.unpacking import REFUSED
+from anabranch.engines.whole_file import whole_file
 from anabranch.model.span import span
 from anabranch.model.time import BEGINNING
 from anabranch.rows.layout import names_of
@@ -260,7 +261,7 @@ class TableWriter:
         if self.source is not None and self.checkpoint is not None:
             rows = map(FilePlaces(self.source, self.checkpoint, batch).placed, rows)
         self.quarantine.mkdir(parents=True, exist_ok=True)
-        with whole(str(file)) as out:
+        with whole_file(str(file)) as out:
             out.writelines(f"{text_of(row)}\n".encode() for row in rows)
 
 

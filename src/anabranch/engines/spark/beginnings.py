@@ -7,7 +7,7 @@ times of snapshots are in the voices of parcels, and frontiers are those of all 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from anabranch.engines.spark.parcel import Parcel
+from anabranch.engines.spark.transport.parcel import Parcel
 from anabranch.kernels.snapshots import Beginning
 from anabranch.model.time import FOREVER
 

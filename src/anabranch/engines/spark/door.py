@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from anabranch.engines.spark.packing import Packing
+from anabranch.engines.spark.transport.packing import Packing
 from anabranch.rows.layout import Layout
 
 if TYPE_CHECKING:

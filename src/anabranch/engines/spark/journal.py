@@ -21,9 +21,9 @@ from zlib import crc32
 import msgspec
 
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.parcel import from_bytes
 from anabranch.engines.spark.shard import Shard
 from anabranch.engines.spark.shard_bytes import StateFormatError
+from anabranch.engines.spark.transport.parcel import from_bytes
 
 VERSION = 1
 CHUNK = 4 << 20

@@ -14,13 +14,13 @@ from anabranch.engines.spark.columns import Columns, columns_of
 from anabranch.engines.spark.door import Door
 from anabranch.engines.spark.fragment import REMEMBER, Fragment
 from anabranch.engines.spark.one_row import SEVERAL, several_open_rows
-from anabranch.engines.spark.packing import ROWS, Packing
 from anabranch.engines.spark.replica_frames import in_one_frame
-from anabranch.engines.spark.row_types import arrow_schema, check_forms
-from anabranch.engines.spark.session import shards_of
-from anabranch.engines.spark.shards import shard_ids
+from anabranch.engines.spark.session.row_types import arrow_schema, check_forms
+from anabranch.engines.spark.session.session import shards_of
 from anabranch.engines.spark.stages import OBSERVED, packed, run_last
-from anabranch.engines.spark.unpacking import REFUSED, TIMES, Unpacking
+from anabranch.engines.spark.transport.packing import ROWS, Packing
+from anabranch.engines.spark.transport.shards import shard_ids
+from anabranch.engines.spark.transport.unpacking import REFUSED, TIMES, Unpacking
 from anabranch.kernels.merge.merger import Generalise, Merger
 from anabranch.model.identity import identities
 from anabranch.model.output_policy import POLICIES, FinalOnly, FirstThenFinal, OutputPolicy, Pace

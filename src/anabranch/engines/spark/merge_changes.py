@@ -8,8 +8,8 @@ from anabranch.engines.spark.door import Door
 from anabranch.engines.spark.fragment import REMEMBER, Fragment
 from anabranch.engines.spark.merge import declared_properties, fragment_of, merged
 from anabranch.engines.spark.one_row import policy_of_changes
-from anabranch.engines.spark.packing import ROWS
 from anabranch.engines.spark.replica_frames import in_one_frame
+from anabranch.engines.spark.transport.packing import ROWS
 from anabranch.kernels.merge.merger import Generalise, Merger
 from anabranch.model.output_policy import OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties

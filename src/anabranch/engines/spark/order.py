@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch.engines.spark.parcel import Parcel, Voice, joined
+from anabranch.engines.spark.transport.parcel import Parcel, Voice, joined
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ import msgspec
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from anabranch.engines.spark import parcel
-from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.journal import Journal, kept_by_spark
-from anabranch.engines.spark.slices import whole_bodies
-from anabranch.engines.spark.status import ShardStatus, shard_status
-from anabranch.engines.spark.unpacking import Unpacking
+from anabranch.engines.spark.query.failure import told_to_driver
+from anabranch.engines.spark.query.status import ShardStatus, shard_status
+from anabranch.engines.spark.transport import parcel
+from anabranch.engines.spark.transport.slices import whole_bodies
+from anabranch.engines.spark.transport.unpacking import Unpacking
 from anabranch.model.batch import Batch
 from anabranch.rows import refusal
 from anabranch.rows.refusal import Refusal, answered
@@ -106,7 +106,7 @@ class LastProcessor(ShardProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
         """What comes of the rows of a micro-batch for one shard, as frames of rows, its status last."""
-        from anabranch.engines.spark.frames import frame
+        from anabranch.engines.spark.transport.frames import frame
 
         with told_to_driver():
             given = (row for one in rows for row in one.itertuples(index=False))

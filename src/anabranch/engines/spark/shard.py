@@ -35,9 +35,9 @@ from anabranch.engines.spark.order import (
     place_text,
     turns_of,
 )
-from anabranch.engines.spark.parcel import Parcel, Voice
 from anabranch.engines.spark.patience import set_aside
 from anabranch.engines.spark.shard_bytes import Head, check_settings, parted, whole
+from anabranch.engines.spark.transport.parcel import Parcel, Voice
 from anabranch.kernels.changes import Changes, Refused
 from anabranch.kernels.merge.state_bytes import from_bytes, to_bytes
 from anabranch.kernels.snapshots import Beginning

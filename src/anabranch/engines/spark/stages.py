@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from anabranch.engines.spark import parcel
-from anabranch.engines.spark.failure import told_to_driver
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.order import TASK_ROWS
-from anabranch.engines.spark.packing import Packing, split
-from anabranch.engines.spark.slices import sliced
-from anabranch.engines.spark.unpacking import Unpacking
+from anabranch.engines.spark.query.failure import told_to_driver
+from anabranch.engines.spark.transport import parcel
+from anabranch.engines.spark.transport.packing import Packing, split
+from anabranch.engines.spark.transport.slices import sliced
+from anabranch.engines.spark.transport.unpacking import Unpacking
 from anabranch.rows import refusal
 from anabranch.rows.reading import Place, Read, read_rows
 from anabranch.rows.refusal import Refusal
@@ -137,7 +137,7 @@ def _repack(
     def repack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import msgspec
 
-        from anabranch.engines.spark.status import ShardStatus
+        from anabranch.engines.spark.query.status import ShardStatus
         from anabranch.model.batch import Batch
         from anabranch.rows.layout import ALONE
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anabranch.connectors.begun_with import BegunWith, keep_begun_with
-from anabranch.connectors.holding import held
-from anabranch.connectors.soundness import check_sound
-from anabranch.engines.spark.failure import failure
-from anabranch.engines.spark.unpacking import TIMES
+from anabranch.engines.spark.query.begun_with import BegunWith, keep_begun_with
+from anabranch.engines.spark.query.check import check_sound
+from anabranch.engines.spark.query.failure import failure
+from anabranch.engines.spark.query.lock import held
+from anabranch.engines.spark.transport.unpacking import TIMES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from anabranch.engines.spark.failure import FULL, SPACE
+from anabranch.engines.spark.query.failure import FULL, SPACE
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from anabranch.model.span import length_text
 from anabranch.model.time import Clock, tick_text
 
 if TYPE_CHECKING:
-    from anabranch.engines.spark.status import Replica, Status
+    from anabranch.engines.spark.query.status import Replica, Status
 
 
 def text_of(status: Status) -> str:

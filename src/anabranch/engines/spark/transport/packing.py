@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anabranch.engines.spark.parcel import NO_PAYLOAD, Parcel, Voice
-from anabranch.engines.spark.shards import shard_of
+from anabranch.engines.spark.transport.parcel import NO_PAYLOAD, Parcel, Voice
+from anabranch.engines.spark.transport.shards import shard_of
 from anabranch.model.batch import Kind
 from anabranch.model.compiled import compiled
 from anabranch.model.identity import Words, identities

@@ -14,8 +14,8 @@ from zlib import crc32
 
 import msgspec
 
-from anabranch.connectors.writing import whole
-from anabranch.engines.spark.checkpoint import completed, damaged
+from anabranch.engines.spark.query.checkpoint import completed, damaged
+from anabranch.engines.whole_file import whole_file
 
 FILE = "anabranch-seal"
 _BYTES = 512
@@ -32,7 +32,7 @@ def seal(checkpoint: Path, batch: int) -> None:
     """Note what a checkpoint is, now that what micro-batch ``batch`` gives is written."""
     found = {str(file.relative_to(checkpoint)): _mark_of(file) for file in _notes(checkpoint, batch)}
     text = msgspec.json.encode(_Sealed(batch, found))
-    with whole(str(checkpoint / FILE)) as file:
+    with whole_file(str(checkpoint / FILE)) as file:
         file.write(b"%s\n%08x\n" % (text, crc32(text)))
 
 

@@ -3,7 +3,7 @@
 if __name__ == "__main__":
     from pyspark.daemon import manager
 
-    import anabranch.engines.spark.frames
-    import anabranch.engines.spark.processor  # noqa: F401
+    import anabranch.engines.spark.processor
+    import anabranch.engines.spark.transport.frames  # noqa: F401
 
     manager()

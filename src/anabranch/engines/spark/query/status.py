@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from anabranch.engines.spark.query.status_text import text_of
 from anabranch.engines.spark.shard import Heard, Shard
-from anabranch.engines.spark.status_text import text_of
 from anabranch.model.arrow import clock_of
 from anabranch.model.batch import KINDS
 from anabranch.model.time import BEGINNING, Clock

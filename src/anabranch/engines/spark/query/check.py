@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from anabranch.connectors.seal import sealed
-from anabranch.engines.spark.checkpoint import CheckpointError, begun, completed, damaged
+from anabranch.engines.spark.query.checkpoint import CheckpointError, begun, completed, damaged
+from anabranch.engines.spark.query.seal import sealed
 
 
 def check_sound(checkpoint: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
-from anabranch.engines.spark.checkpoint import CheckpointError
+from anabranch.engines.spark.query.checkpoint import CheckpointError
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from anabranch.engines.spark.failure import failure
+from anabranch.engines.spark.query.backlog import unread
+from anabranch.engines.spark.query.failure import failure
+from anabranch.engines.spark.query.status import ShardStatus, Status, nothing, together
 from anabranch.engines.spark.stages import OBSERVED
-from anabranch.engines.spark.status import ShardStatus, Status, nothing, together
-from anabranch.engines.spark.unread import unread
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

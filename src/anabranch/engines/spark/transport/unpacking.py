@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from anabranch.engines.spark.status import ShardStatus
+from anabranch.engines.spark.query.status import ShardStatus
 from anabranch.model.arrow import RESERVED
 from anabranch.model.batch import KINDS, Batch, Kind
 from anabranch.model.schema import conformed

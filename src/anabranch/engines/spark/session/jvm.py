@@ -15,7 +15,7 @@ from typing import Any
 OLDEST = 17
 SHORT_LIVED = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.python.daemon.module": "anabranch.engines.spark.daemon",
+    "spark.python.daemon.module": "anabranch.engines.spark.session.daemon",
 }
 """Settings for a session that lives for a minute. What the optimising compiler of the JVM costs does not come
 back (nine small micro-batches took 45 s of CPU without it, 62 s with), and much of a short query is what the

@@ -11,10 +11,10 @@ from zlib import crc32
 
 import msgspec
 
-from anabranch.connectors.writing import whole
-from anabranch.engines.spark.checkpoint import CheckpointError, begun, damaged
 from anabranch.engines.spark.merge import SETTINGS, SHARDS
+from anabranch.engines.spark.query.checkpoint import CheckpointError, begun, damaged
 from anabranch.engines.spark.shard_bytes import check_settings
+from anabranch.engines.whole_file import whole_file
 from anabranch.rows.layout import names_of
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def keep_begun_with(checkpoint: Path, now: BegunWith) -> None:
     """Compare, and write down what a query is begun with."""
     check_begun_with(checkpoint, now)
     text = msgspec.json.encode(now)
-    with whole(str(checkpoint / FILE)) as file:
+    with whole_file(str(checkpoint / FILE)) as file:
         file.write(b"%s\n%08x\n" % (text, crc32(text)))
 
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anabranch.engines.spark.jvm import check_java, start_jvm
-from anabranch.engines.spark.worker_python import name_worker_python
+from anabranch.engines.spark.session.jvm import check_java, start_jvm
+from anabranch.engines.spark.session.worker_python import name_worker_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from anabranch.engines.spark.checkpoint import CheckpointError, damaged
-from anabranch.engines.spark.parcel import ParcelError
+from anabranch.engines.spark.query.checkpoint import CheckpointError, damaged
 from anabranch.engines.spark.shard_bytes import StateFormatError
+from anabranch.engines.spark.transport.parcel import ParcelError
 from anabranch.kernels.merge.refusing import BrokenPropertyError
 from anabranch.model.identity import UnsupportedTypeError
 from anabranch.model.schema import SchemaError

@@ -4,8 +4,8 @@ A voice is one stretch of one channel of one replica, from a sequence number on.
 (``ordered``), a stable stands where it was said; where it is not, all stables of a micro-batch count at its
 end. A parcel is bytes: a mark with a version, a JSON header with the voices and the lengths of the parts,
 then the parts as Arrow streams: the columns of the elements, the distinct payloads, their identities.
-Columns take as few bytes as their values need (`narrow`): none, where all lifetimes are equally long, all
-elements are inserts, or each has a payload of its own.
+Columns take as few bytes as their values need (`frame_of_reference`): none, where all lifetimes are equally
+long, all elements are inserts, or each has a payload of its own.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anabranch.engines.spark.narrow import narrowed, rows_of_steps, steps, widened
+from anabranch.engines.spark.transport.frame_of_reference import narrowed, rows_of_steps, steps, widened
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.identity import Words
 from anabranch.model.rows import rows_in_runs, rows_without_columns, stacked, take_rows

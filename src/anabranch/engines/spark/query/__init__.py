@@ -1,0 +1,1 @@
+"""The life of a query: its checkpoint, its start, how it fares, how it fails."""

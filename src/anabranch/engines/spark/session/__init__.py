@@ -1,0 +1,1 @@
+"""The Spark that queries run in: session, JVM, workers, types of rows."""

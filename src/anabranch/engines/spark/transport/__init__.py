@@ -1,0 +1,1 @@
+"""How elements travel between the tasks of a query: packed, in bytes, in slices, unpacked."""
