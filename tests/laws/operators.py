@@ -1,0 +1,139 @@
+"""Every operator of plans beside its meaning: what the laws of plans range over.
+
+A row gives an operator over streams and the function on bags of events that it means, drawn from a seed. A bag
+is a list of (payload, start, end), the payload as sorted pairs of name and value.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, TypeAlias
+
+import anabranch as ab
+from anabranch.model.lifetime import Lifetime
+from anabranch.model.time import FOREVER
+from anabranch.oracle.alter_lifetime import altered
+from anabranch.plan.stream import Stream
+
+Bag: TypeAlias = list[tuple[tuple[tuple[str, Any], ...], int, int]]
+Meaning: TypeAlias = Callable[[Sequence[Bag], Sequence[int]], Bag]
+"""Of the bags of the inputs and how far each is stable, the bag of the output."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """An operator over streams, and what it means."""
+
+    stream: Stream
+    meaning: Meaning
+
+
+@dataclass(frozen=True)
+class Operator:
+    """What may be drawn for some streams of one schema: the columns ``value`` (text) and ``n`` (int64)."""
+
+    name: str
+    draw: Callable[[Random, Sequence[Stream]], Drawn]
+    inputs: int = 1
+    waits: bool = False
+    """What comes out depends on how far the input is stable, not only on its events."""
+
+
+def _rows(change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> Meaning:
+    """What is done to each payload by itself; None: the event is left out."""
+
+    def meaning(bags: Sequence[Bag], frontiers: Sequence[int]) -> Bag:
+        found = [(change(dict(payload)), start, end) for payload, start, end in bags[0]]
+        return [(_key(payload), start, end) for payload, start, end in found if payload is not None]
+
+    return meaning
+
+
+def _key(payload: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted((name, value) for name, value in payload.items() if value is not None))
+
+
+def _filter(random: Random, streams: Sequence[Stream]) -> Drawn:
+    least, value = random.randint(0, 4), random.choice("abc")
+    predicate = (ab.col("n") > least) | (ab.col("value") == value)
+    return Drawn(
+        streams[0].filter(predicate),
+        _rows(lambda row: row if row["n"] > least or row["value"] == value else None),
+    )
+
+
+def _select(random: Random, streams: Sequence[Stream]) -> Drawn:
+    by = random.randint(1, 3)
+    return Drawn(
+        streams[0].with_columns(n=ab.col("n") % by + 1),
+        _rows(lambda row: {**row, "n": row["n"] % by + 1}),
+    )
+
+
+def _collapse(random: Random, streams: Sequence[Stream]) -> Drawn:
+    return Drawn(
+        streams[0].select("value", n=ab.lit(1, "int64")), _rows(lambda row: {"value": row["value"], "n": 1})
+    )
+
+
+def _rename(random: Random, streams: Sequence[Stream]) -> Drawn:
+    swapped = streams[0].rename({"value": "other"}).rename({"other": "value"})
+    return Drawn(swapped, _rows(lambda row: row))
+
+
+def _apply(random: Random, streams: Sequence[Stream]) -> Drawn:
+    import pyarrow.compute as pc
+
+    def double(rows):
+        return {"value": rows.column("value"), "n": pc.multiply(rows.column("n"), 2)}
+
+    return Drawn(
+        streams[0].apply(double, {"value": "string", "n": "int64"}, keeps=["value"]),
+        _rows(lambda row: {**row, "n": 2 * row["n"]}),
+    )
+
+
+def _alter(random: Random, streams: Sequence[Stream]) -> Drawn:
+    ticks, every = random.randint(1, 6), random.randint(1, 4)
+    stream = streams[0]
+    lifetime, drawn = random.choice(
+        [
+            (Lifetime.lasting(ticks), lambda: stream.lasting(ticks)),
+            (Lifetime.hop(every * ticks, every), lambda: stream.hop(every * ticks, every)),
+            (Lifetime.tumble(ticks), lambda: stream.tumble(ticks)),
+            (Lifetime.shift(ticks - 3), lambda: stream.shift(ticks - 3)),
+            (Lifetime.extend(ticks - 3), lambda: stream.extend(ticks - 3)),
+            (Lifetime.clip(ticks), lambda: stream.clip(ticks)),
+            (Lifetime.started(), stream.started),
+            (Lifetime.ended(), stream.ended),
+        ]
+    )
+    return Drawn(drawn(), lambda bags, frontiers: altered(bags[0], lifetime))
+
+
+def _union(random: Random, streams: Sequence[Stream]) -> Drawn:
+    return Drawn(ab.union(*streams), lambda bags, frontiers: [row for bag in bags for row in bag])
+
+
+def _final(random: Random, streams: Sequence[Stream]) -> Drawn:
+    return Drawn(
+        streams[0].final(),
+        lambda bags, frontiers: [row for row in bags[0] if row[2] < frontiers[0] or frontiers[0] == FOREVER],
+    )
+
+
+def _sort(random: Random, streams: Sequence[Stream]) -> Drawn:
+    return Drawn(streams[0].sort(), lambda bags, frontiers: bags[0])
+
+
+OPERATORS = (
+    Operator("filter", _filter),
+    Operator("with_columns", _select),
+    Operator("select", _collapse),
+    Operator("rename", _rename),
+    Operator("apply", _apply),
+    Operator("alter_lifetime", _alter),
+    Operator("union", _union, inputs=2),
+    Operator("final", _final, waits=True),
+    Operator("sort", _sort, waits=True),
+)
