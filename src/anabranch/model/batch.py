@@ -138,6 +138,16 @@ class Batch:
         """The same elements at other starts."""
         return self._with(start=start)
 
+    def with_times(
+        self,
+        kind: NDArray[np.int8],
+        start: NDArray[np.int64],
+        end: NDArray[np.int64],
+        old_end: NDArray[np.int64],
+    ) -> "Batch":
+        """Other elements about the same payloads, row by row."""
+        return self._with(kind=kind, start=start, end=end, old_end=old_end)
+
     def with_origin(self, origin: Origin | None) -> "Batch":
         """The same elements, from these rows of their channels."""
         return self._with(origin=origin)

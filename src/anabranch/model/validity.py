@@ -35,6 +35,7 @@ class Rule(Enum):
     CHANGE_BEHIND_STABLE = "change-behind-stable"
     NO_SUCH_ROW = "no-such-row"
     ROW_IS_THERE = "row-is-there"
+    FAILED = "failed"
 
     @property
     def statement(self) -> str:
@@ -66,6 +67,7 @@ _STATEMENTS = {
     Rule.CHANGE_BEHIND_STABLE: "a change commits at or after the last stable",
     Rule.NO_SUCH_ROW: "an update or a delete changes a row that is there by then, by its key",
     Rule.ROW_IS_THERE: "a row is inserted where no row of its key is there",
+    Rule.FAILED: "an expression or a function gives a value for every row",
     Rule.MALFORMED: "a record is an insert, an adjust, a stable, an attach or a detach with its fields",
 }
 
@@ -84,6 +86,7 @@ _BREACHES = {
     Rule.CHANGE_BEHIND_STABLE: "is a change behind the stable",
     Rule.NO_SUCH_ROW: "changes a row that is not there",
     Rule.ROW_IS_THERE: "inserts a row that is there",
+    Rule.FAILED: "has no value",
 }
 
 _WAYS_OUT = {
@@ -100,6 +103,7 @@ _WAYS_OUT = {
     Rule.CHANGE_BEHIND_STABLE: "Send progress later, or allow for more disorder.",
     Rule.NO_SUCH_ROW: "Begin with the rows of the table as inserts, or send updates as upserts.",
     Rule.ROW_IS_THERE: "Delete the row first, or send inserts as upserts.",
+    Rule.FAILED: "Leave such rows out with a filter before, or write the expression so that it has one.",
     Rule.MALFORMED: "The file formats are described in docs/formats.md.",
 }
 
