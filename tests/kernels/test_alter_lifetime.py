@@ -280,6 +280,16 @@ def test_ties_that_are_derived_come_in_one_order_whatever_the_replica(lifetime, 
     assert Fact.DETERMINISTIC_TIES not in derived or [sync(e) for e in out] == sorted(map(sync, out))
 
 
+@forms
+def test_lifetimes_that_are_disjoint_stay_so_where_that_is_derived(lifetime):
+    if Fact.DISJOINT not in lifetime.properties(Properties.of(Fact.DISJOINT)):
+        return
+    for a, b, c, d in product(range(8), repeat=4):
+        if a < b <= c < d:
+            one, other = image(a, b, lifetime), image(c, d, lifetime)
+            assert one is None or other is None or one[1] <= other[0]
+
+
 HISTORY = "+ a [0, 5)\n| 4\n~ a [0, 5) -> [0, 4)"
 
 

@@ -1,4 +1,4 @@
-"""Altered lifetimes, event by event, in whole numbers and two infinities (SP 2, Definition 6)."""
+"""Altered lifetimes, event by event, in whole numbers without limits and two infinities (SP 2, Def. 6)."""
 
 from collections.abc import Iterable
 from math import inf
