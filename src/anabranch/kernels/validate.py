@@ -30,12 +30,10 @@ class Validate:
 
     held: ClassVar[bool] = False
 
-    def __init__(self, state: State | None = None) -> None:
+    def __init__(self) -> None:
         self.frontier = BEGINNING
         self.table = EventTable.of_capacity(1024)
         self._due = _LEAST
-        if state is not None:
-            self._resume(state)
 
     def push(self, name: str, batch: Batch) -> Result:
         """What is valid of the elements; an adjust of an event that is not there is refused."""
@@ -70,14 +68,18 @@ class Validate:
         columns = {name: getattr(self.table, name)[nodes] for name in _COLUMNS}
         return State(VERSION, {"frontier": self.frontier}, [pa.RecordBatch.from_pydict(columns)])
 
-    def _resume(self, state: State) -> None:
-        self.frontier = state.values["frontier"]
+    @classmethod
+    def load(cls, state: State) -> "Validate":
+        """The kernel that was saved."""
+        kernel = cls()
+        kernel.frontier = state.values["frontier"]
         (events,) = state.batches
         columns: dict[str, Any] = {name: events.column(name).to_numpy() for name in _COLUMNS}
         rows = np.repeat(np.arange(events.num_rows), columns["copies"])
-        self.table = self.table.with_room(len(rows))
+        kernel.table = kernel.table.with_room(len(rows))
         words = np.stack([columns["low"], columns["high"]], axis=1)[rows]
         kind = np.full(len(rows), Kind.INSERT, np.int8)
         times = columns["start"][rows], columns["end"][rows], np.zeros(len(rows), np.int64)
         rules, created = np.full(len(rows), VALID, np.int8), np.empty(len(rows), np.int32)
-        apply_elements(self.table, (kind, *times, words), 0, 0, BEGINNING, False, rules, created)
+        apply_elements(kernel.table, (kind, *times, words), 0, 0, BEGINNING, False, rules, created)
+        return kernel

@@ -36,7 +36,7 @@ class Sort(Node):
 
     def operator(self, state: State | None = None) -> Kernel:
         """The kernel."""
-        return Kernel(state)
+        return Kernel() if state is None else Kernel.load(state)
 
     def meets(self) -> tuple[tuple[str, ...] | None, ...]:
         """All rows: order is of the whole stream."""

@@ -33,7 +33,7 @@ class Union(Node):
 
     def operator(self, state: State | None = None) -> Kernel:
         """The kernel."""
-        return Kernel(self.ports, state)
+        return Kernel(self.ports) if state is None else Kernel.load(state)
 
     def words(self) -> str:
         """How many streams it is of."""

@@ -20,7 +20,7 @@ class Validate(Node):
 
     def operator(self, state: State | None = None) -> Kernel:
         """The kernel."""
-        return Kernel(state)
+        return Kernel() if state is None else Kernel.load(state)
 
     def meets(self) -> tuple[tuple[str, ...] | None, ...]:
         """What is said of one event, which is told by its whole payload."""
