@@ -111,6 +111,12 @@ def test_a_row_tells_the_first_reason_for_which_it_fails():
     assert found.why == ["overflow", "divide by zero"]
 
 
+def test_a_row_that_failed_is_null_whatever_is_made_of_it():
+    rows = pa.record_batch({"n": pa.array([127, 1], pa.int8())})
+    found = evaluate((col("n") + 1).fill_null(0).tree, rows)
+    assert (found.values.to_pylist(), found.failed.tolist()) == ([None, 2], [0])
+
+
 def test_a_row_does_not_fail_by_a_branch_that_it_does_not_take():
     rows = pa.record_batch({"sum": [6, 7, 8], "n": [2, 0, None]})
     mean = when(col("n") != 0).then(col("sum") // col("n")).otherwise(-1)
