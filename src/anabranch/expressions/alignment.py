@@ -22,7 +22,8 @@ ARITHMETIC = frozenset(
     for name in ("add", "subtract", "multiply", "divide", "power", "modulo", "remainder", "atan2", "hypot")
     for checked in ("", "_checked")
 )
-ALIKE = COMPARISONS | CHOICES | ARITHMETIC
+LOGIC = frozenset({"and", "and_kleene", "and_not", "and_not_kleene", "or", "or_kleene", "xor"})
+ALIKE = COMPARISONS | CHOICES | ARITHMETIC | LOGIC
 """Functions of which all arguments are alike; of if_else, all but the first."""
 
 _ALIKE_SORTS = ({"number", "decimal"}, {"local time", "date"})
@@ -47,7 +48,7 @@ def aligned(function: str, kinds: Sequence[pa.DataType]) -> list[pa.DataType]:
     ):
         return [pa.decimal128(20, 0) if types.is_integer(kind) else kind for kind in kinds]
     zone = next((kind.tz for kind in kinds if types.is_timestamp(kind) and kind.tz), None)
-    if zone and function not in ARITHMETIC:
+    if zone and function in COMPARISONS | CHOICES:
         return [pa.timestamp(k.unit, zone) if types.is_timestamp(k) and k.tz else k for k in kinds]
     return list(kinds)
 

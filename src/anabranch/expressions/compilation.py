@@ -1,6 +1,7 @@
 """What a tree means on the columns of a stream: its type, and the calls of Arrow that compute it.
 
-Types are found by computing on no rows. Whatever has no meaning is refused here, before there is any row.
+Types are found by computing on one row of nulls, which fails by nothing but what is the same for all rows: a
+function that types do not have, a broken pattern. That is refused here, before there is any row.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.expressions import division
-from anabranch.expressions.alignment import ALIKE, ARITHMETIC, COMPARISONS, aligned, comparable
+from anabranch.expressions.alignment import ALIKE, CHOICES, COMPARISONS, aligned, comparable
 from anabranch.expressions.functions import arrow_function, arrow_options
 from anabranch.expressions.literals import adapted
 from anabranch.expressions.program import FAILURES, Applied, Chosen, Constant, Lifetime, Node, Reading, Rows
@@ -77,10 +78,8 @@ def _called(tree: Call, args: list[Node]) -> Node:
             return _applied(tree, _DIVISIONS[tree.function], [_brought(tree, arg, common) for arg in args])
         case "floor" | "ceil" | "trunc" if pa.types.is_integer(args[0].type):
             return args[0]
-        case "add_checked" if all(sort_of(arg.type) == "text" for arg in args):
-            return _applied(
-                tree, arrow_function("binary_join_element_wise").call, [*args, Constant(pa.scalar(""))]
-            )
+        case "add_checked" if {sort_of(arg.type) for arg in args} in ({"text"}, {"text", None}):
+            return _joined(tree, args)
         case function if function in ALIKE:
             args = _alike(tree, args, function)
     return _applied(tree, arrow_function(tree.function).call, args, arrow_options(tree.function, options))
@@ -100,7 +99,7 @@ def _alike(tree: Call, args: list[Node], function: str, where: Sequence[int] | N
         if isinstance(given, Constant) and met is not None:
             args[place] = Constant(adapted(given.scalar, met))
     kinds = [args[place].type for place in places]
-    if function not in ARITHMETIC:
+    if function in COMPARISONS | CHOICES:
         for kind in kinds[1:]:
             if not comparable(kinds[0], kind):
                 raise _unlike(tree, kinds[0], kind, compares=function in COMPARISONS)
@@ -153,6 +152,14 @@ def _found_in(args: Sequence[Any], options: pc.SetLookupOptions) -> Any:
     return pc.if_else(pc.is_valid(values), found, pa.scalar(None, pa.bool_()))
 
 
+def _joined(tree: Call, args: list[Node]) -> Node:
+    """Texts one after the other."""
+    wide = any(pa.types.is_large_string(arg.type) for arg in args)
+    texts = [*args, Constant(pa.scalar(""))]
+    texts = [_brought(tree, one, pa.large_string() if wide else pa.string()) for one in texts]
+    return _applied(tree, arrow_function("binary_join_element_wise").call, texts)
+
+
 def _cast(tree: Call, given: Node, to: pa.DataType, *, strict: bool) -> Node:
     """Fractions, digits and parts of units may be lost; a value that does not fit fails, or is null."""
     if pa.types.is_floating(given.type) and pa.types.is_integer(to):
@@ -195,14 +202,14 @@ def _applied(
     constants = [arg.scalar for arg in args if isinstance(arg, Constant)]
     try:
         if len(constants) < len(args):
-            known = [arg.scalar if isinstance(arg, Constant) else pa.nulls(0, arg.type) for arg in args]
+            known = [arg.scalar if isinstance(arg, Constant) else pa.nulls(1, arg.type) for arg in args]
             return Applied(call, tuple(args), options, call(known, options).type, lenient)
         return Constant(call(constants, options))
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError):
         raise _meaningless(tree, args) from None
     except (pa.ArrowException, TypeError, ValueError) as reason:
         if lenient and isinstance(reason, FAILURES):
-            return Constant(pa.scalar(None, call([pa.nulls(0, arg.type) for arg in args], options).type))
+            return Constant(pa.scalar(None, call([pa.nulls(1, arg.type) for arg in args], options).type))
         error = ExpressionError(f"{text(tree)} has no meaning: {reason}")
         error.add_note(f"It is used on {', '.join(str(arg.type) for arg in args)}.")
         raise error from None

@@ -55,5 +55,10 @@ def evaluate(
     except FAILURES:
         failed: Failed = {}
         found = as_array(node.careful(given, failed), rows.num_rows)
+    if not failed:
+        return Values(found, _NO_ROWS, [])
     places = sorted(failed)
+    lost = np.zeros(rows.num_rows, np.bool_)
+    lost[places] = True
+    found = found.take(pa.array(np.arange(rows.num_rows), mask=lost))
     return Values(found, np.array(places, np.int64), [failed[place] for place in places])

@@ -29,8 +29,8 @@ def literal(value: Any, kind: pa.DataType | str | None = None) -> Literal:
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as reason:
         if isinstance(reason, ExpressionError):
             raise
-        what = "no type of Arrow" if kind is None else str(kind)
-        error = ExpressionError(f"a literal is a value that Arrow has a type for, {what} holds {value!r}")
+        what = "no type of Arrow holds" if kind is None else f"{kind} does not hold"
+        error = ExpressionError(f"a literal is a value of a type, and {what} {value!r}")
         error.add_note(f"Arrow says: {reason}")
         raise error from None
     if pa.types.is_dictionary(scalar.type):
@@ -39,11 +39,11 @@ def literal(value: Any, kind: pa.DataType | str | None = None) -> Literal:
 
 
 def _inferred(value: Any) -> pa.Scalar:
-    if isinstance(value, int) and 2**63 <= value < 2**64:
-        return pa.scalar(value, pa.uint64())
-    if isinstance(value, set | frozenset):
-        raise TypeError("a set has no order; make a list of it")
-    return pa.scalar(list(value) if isinstance(value, tuple) else value)
+    try:
+        return pa.scalar(value)
+    except OverflowError:
+        unsigned = pa.uint64() if isinstance(value, int) else pa.list_(pa.uint64())
+        return pa.scalar(value, unsigned)
 
 
 def _plain(scalar: pa.Scalar) -> Any:
@@ -56,7 +56,7 @@ def _plain(scalar: pa.Scalar) -> Any:
     if sort_of(kind) == "list":
         return tuple(map(_plain, scalar.values))
     if pa.types.is_struct(kind):
-        return tuple((name, _plain(scalar[name])) for name in kind.names)
+        return tuple(_plain(scalar[name]) for name in kind.names)
     if pa.types.is_temporal(kind) and hasattr(scalar, "value"):
         return scalar.value
     return scalar.as_py()

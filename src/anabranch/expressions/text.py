@@ -3,6 +3,7 @@
 Unlike in Python, comparisons bind more tightly than ``&`` and ``|``, so that they need no parentheses.
 """
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -28,10 +29,11 @@ _INFIX = {
     "floor_modulo": ("%", 5),
     "power_checked": ("**", 7),
 }
+_NO_FRACTION = re.compile(r"\.0+(?=Z?$)")
 _COMPARISON, _PREFIXED, _POWER, _ATOM = 3, 6, 7, 8
 _PREFIX = {"invert": "~", "negate_checked": "-"}
 
-METHODS: dict[str, tuple[str, tuple[str, ...]]] = {
+_METHODS: dict[str, tuple[str, tuple[str, ...]]] = {
     "abs_checked": ("abs", ()),
     "binary_length": ("str.len_bytes", ()),
     "ceil": ("ceil", ()),
@@ -40,7 +42,6 @@ METHODS: dict[str, tuple[str, tuple[str, ...]]] = {
     "day_of_week": ("dt.weekday", ()),
     "ends_with": ("str.ends_with", ("pattern",)),
     "floor": ("floor", ()),
-    "floor_temporal": ("dt.truncate", ("multiple", "unit")),
     "hour": ("dt.hour", ()),
     "is_null": ("is_null", ()),
     "is_valid": ("is_not_null", ()),
@@ -99,10 +100,13 @@ def _written(tree: Tree) -> tuple[str, int]:
             said = dict(options)
             loosely = "" if said["strict"] else ", strict=False"
             return f"{_within(one, _ATOM)}.cast('{said['to']}'{loosely})", _ATOM
+        case Call("floor_temporal", (one,), (("multiple", multiple), ("unit", unit))):
+            length = f"{multiple} {unit}" + ("" if multiple == 1 else "s")
+            return f"{_within(one, _ATOM)}.dt.truncate({length!r})", _ATOM
         case Call("when", args):
             return _when_text(args), _ATOM
-        case Call(function, (one, *others), options) if function in METHODS:
-            method, shown_options = METHODS[function]
+        case Call(function, (one, *others), options) if function in _METHODS:
+            method, shown_options = _METHODS[function]
             said = dict(options)
             values = [text(other) for other in others]
             values += [_option_text(said[name]) for name in shown_options if name in said]
@@ -118,9 +122,11 @@ def _within(tree: Tree, level: int) -> str:
 
 
 def _when_text(args: tuple[Tree, ...]) -> str:
-    *pairs, otherwise = map(text, args)
-    words = ".".join(f"when({pairs[n]}).then({pairs[n + 1]})" for n in range(0, len(pairs), 2))
-    return words if otherwise == "null" else f"{words}.otherwise({otherwise})"
+    *pairs, otherwise = args
+    conditions, values = map(text, pairs[::2]), map(text, pairs[1::2])
+    words = ".".join(f"when({asked}).then({value})" for asked, value in zip(conditions, values, strict=True))
+    nothing = isinstance(otherwise, Literal) and otherwise.value is None
+    return words if nothing else f"{words}.otherwise({text(otherwise)})"
 
 
 def _option_text(value: Any) -> str:
@@ -136,11 +142,10 @@ def _value_text(scalar: pa.Scalar) -> str:
     if isinstance(scalar, pa.ListScalar):
         return f"[{', '.join(map(_value_text, scalar.values))}]"
     if pa.types.is_duration(kind):
-        microseconds = pa.duration("us")
-        length = scalar.cast(microseconds, safe=False).as_py()
-        return span_text(length) if isinstance(length, timedelta) else str(scalar)
+        length = scalar.as_py()
+        return span_text(length) if type(length) is timedelta else str(length)
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
-        return scalar.cast(pa.string()).as_py()
+        return _NO_FRACTION.sub("", scalar.cast(pa.string()).as_py())
     if pa.types.is_decimal(kind):
         return str(scalar.as_py())
     return repr(scalar.as_py())

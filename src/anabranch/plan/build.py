@@ -25,7 +25,7 @@ from anabranch.rows.vouching import check_answered
 
 def source(
     name: str,
-    schema: Any,
+    schema: Any = None,
     *,
     start: str | None = None,
     end: str | None = None,
@@ -59,7 +59,13 @@ def source(
     With ``replica``, the column of who sent a row, it is of several replicas, and is merged: see `Replicas`.
     """
     with users_line().named():
-        columns, names = schema_of(schema), names_of(key)
+        columns, names = None if schema is None else schema_of(schema), names_of(key)
+        if columns is None and start is not None:
+            error = PlanError(f"rows of {name!r} have columns, and which is not said")
+            error.add_note(
+                'Give them: source(name, {"at": "timestamp[us, tz=UTC]", "level": "float64"}, start="at").'
+            )
+            raise error
         promised = declared(properties)
         layout = None
         if start is not None:

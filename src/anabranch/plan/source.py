@@ -27,8 +27,8 @@ class Source(Node):
     word: ClassVar[str] = "source"
 
     name: str
-    columns: pa.Schema
-    """Of the rows as they come; of elements those of the payload."""
+    columns: pa.Schema | None
+    """Of the rows as they come; of elements those of the payload; None: whatever columns elements have."""
     layout: Layout | None = None
     """What the columns of rows mean; None: the source is of elements."""
     replicas: bool = False
@@ -51,12 +51,16 @@ class Source(Node):
         if not isinstance(self.name, str) or not self.name:
             raise PlanError(f"a source has a name, {self.name!r} is none")
         if self.layout is not None:
-            self.layout.check(self.columns)
+            self.layout.check(self._given())
         for name in self.declared.key or ():
             if name not in self.schema.names:
                 error = PlanError(f"the key of {self.name!r} has column {name!r}, and there is none")
                 error.add_note(f"Its columns are {', '.join(map(repr, self.schema.names))}.")
                 raise error
+
+    def _given(self) -> pa.Schema:
+        assert self.columns is not None, "rows have columns"
+        return self.columns
 
     @property
     def replicated(self) -> bool:
@@ -72,22 +76,23 @@ class Source(Node):
     def schema(self) -> pa.Schema:
         """The columns of the payload."""
         if self.layout is None:
-            return self.columns
-        return pa.schema([self.columns.field(name) for name in self.layout.payload_of(self.columns.names)])
+            return self.columns or pa.schema([])
+        given = self._given()
+        return pa.schema([given.field(name) for name in self.layout.payload_of(given.names)])
 
     @cached_property
     def clock(self) -> pa.DataType | None:
         """The type of the times; None: ticks."""
         if self.layout is None:
             return None
-        dtype = self.columns.field(self.layout.start).type
+        dtype = self._given().field(self.layout.start).type
         return None if pa.types.is_integer(dtype) else dtype
 
     @cached_property
     def reads(self) -> Layout:
         """What the columns of rows mean, with lengths of time in ticks."""
         assert self.layout is not None, "elements are read as they are"
-        duration = self.layout.ticks(self.layout.duration, self.columns, "duration")
+        duration = self.layout.ticks(self.layout.duration, self._given(), "duration")
         return replace(self.layout, duration=duration, disorder=self.disorder)
 
     @cached_property
@@ -95,7 +100,7 @@ class Source(Node):
         """How many ticks a row may come after rows that start later; None: stables are in the data."""
         if self.layout is None or self.layout.disorder is None:
             return None
-        return self.layout.ticks(self.layout.disorder, self.columns, "disorder")
+        return self.layout.ticks(self.layout.disorder, self._given(), "disorder")
 
     @cached_property
     def properties(self) -> Properties:
@@ -108,7 +113,7 @@ class Source(Node):
         if self.layout is not None and self.layout.kind is None:
             facts.add(Fact.INSERT_ONLY)
             if self.layout.end is None:
-                longest = self.layout.ticks(self.layout.duration, self.columns, "duration") or 1
+                longest = self.reads.duration or 1
         known = self.declared | Properties(frozenset(facts), longest=longest)
         return known.spread() if self.has_channels() else known
 
@@ -136,8 +141,9 @@ class Source(Node):
     def settings(self) -> dict[str, str]:
         """How rows are read, as far as state depends on it."""
         if self.layout is None:
-            return {"columns": ", ".join(f"{one.name}: {one.type}" for one in self.columns)}
-        return self.layout.settings(self.columns)
+            columns = self.columns if self.columns is not None else ()
+            return {"columns": ", ".join(f"{one.name}: {one.type}" for one in columns)}
+        return self.layout.settings(self._given())
 
     def words(self) -> str:
         """Its name and what it is of."""

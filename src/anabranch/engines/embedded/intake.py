@@ -61,7 +61,7 @@ def _elements(source: Source, given: Any, replica: str | None, heard: int) -> In
                 "Push Insert, Adjust and Stable, or say what the columns mean: source(…, start=…)."
             )
             raise error
-        batch = Batch.of(given, schema=None if isinstance(given[0], Tagged) else source.schema)
+        batch = Batch.of(given, schema=None if isinstance(given[0], Tagged) else source.columns)
     else:
         batch = as_batch(given)
     if not len(batch):
@@ -79,7 +79,7 @@ def _elements(source: Source, given: Any, replica: str | None, heard: int) -> In
 
 def _in_columns(source: Source, batch: Batch) -> Batch:
     """The elements in the columns of the source; what it does not have is refused, nulls may be left out."""
-    if batch.payload.schema.equals(source.schema):
+    if source.columns is None or batch.payload.schema.equals(source.schema):
         return batch
     odd = [name for name in batch.payload.schema.names if name not in source.schema.names]
     if odd:
