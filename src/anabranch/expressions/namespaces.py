@@ -138,11 +138,7 @@ class Times:
         return self.of.applied("day_of_week", count_from_zero=False, week_start=1)
 
     def truncate(self, every: str | timedelta) -> "Expression":
-<<<<<<< HEAD
-        """The last multiple not after it, of ``1h``, ``15 minutes``, ``1mo``; weeks start on Monday."""
-=======
         """The last multiple of ``1h``, ``15 minutes``, ``1mo`` or the like that is not after it."""
->>>>>>> expr
         found = _CALENDAR.fullmatch(every.strip()) if isinstance(every, str) else None
         if found:
             unit = _CALENDAR_UNITS.get(found[2], found[2])
