@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from anabranch.model.batch import Batch
-from anabranch.model.relation import as_batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class Inbox:
 
     def __init__(self, inputs: Mapping[str, Iterable[Any]], room: int) -> None:
         self.changed = threading.Condition()
-        self.arrived: deque[tuple[str, Batch | Ended]] = deque()
+        self.arrived: deque[tuple[str, Any]] = deque()
         self.room = dict.fromkeys(inputs, room)
         self.inside: set[str] = set()
         """The inputs whose iterators are being read just now: nobody knows for how long."""
@@ -43,8 +42,8 @@ class Inbox:
         for thread in self.threads.values():
             thread.start()
 
-    def take(self) -> tuple[str, Batch | Ended]:
-        """What arrived first, once there is anything; its input may read one more."""
+    def take(self) -> tuple[str, Any]:
+        """What arrived first, once there is anything, or that an input has `Ended`; it may read one more."""
         with self.changed:
             self.changed.wait_for(lambda: self.arrived)
             name, said = self.arrived.popleft()
@@ -91,12 +90,12 @@ class Inbox:
         try:
             while True:
                 try:
-                    batch = as_batch(next(items))
+                    piece = next(items)
                 except StopIteration:
                     return
                 with self.changed:
                     self.inside.discard(name)
-                    self.arrived.append((name, batch))
+                    self.arrived.append((name, piece))
                     self.changed.notify_all()
                 if not self._has_room(name):
                     return

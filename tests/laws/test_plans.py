@@ -1,0 +1,103 @@
+"""Random plans mean what their operators mean, however they are pushed to; the laws would notice if not."""
+
+from random import Random
+
+import pytest
+from laws.operators import OPERATORS
+from laws.plans import check, drawn_plan
+
+from anabranch.engines.flow import Flow
+from anabranch.kernels.alter_lifetime import AlterLifetime
+from anabranch.kernels.filter import Filter
+from anabranch.kernels.kernel import Result
+from anabranch.kernels.sort import Sort
+from anabranch.kernels.union import Union
+from anabranch.model.batch import Kind
+from anabranch.model.time import FOREVER
+
+EACH = 150
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_a_plan_gives_what_it_means(block):
+    for seed in range(block * EACH, (block + 1) * EACH):
+        try:
+            check(seed)
+        except Exception as error:
+            error.add_note(f"seed {seed}")
+            raise
+
+
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
+def test_every_operator_alone_gives_what_it_means(operator):
+    for seed in range(40):
+        check(seed, [operator])
+
+
+def _greatest(self):
+    return max(self.frontiers.values())
+
+
+def _as_far_as_the_input(self, time):
+    return time
+
+
+def _inserts_only(self, batch):
+    result = _map(self, batch)
+    return Result(result.events.take(result.events.kind != Kind.ADJUST), result.refused)
+
+
+def _forgets_how_far(cls, state):
+    return _load(replace_frontiers(state))
+
+
+_map = Filter.map
+_load = Union.load
+
+
+def replace_frontiers(state):
+    return state._replace(values={"frontiers": dict.fromkeys(state.values["frontiers"], FOREVER)})
+
+
+def _keeps_what_is_out(self, name, time):
+    result = _advance(self, name, time)
+    return Result(result.events.take(result.events.start < time - 1), result.refused)
+
+
+_advance = Sort.advance
+
+
+def _promises_first(self, stage):
+    stage.events, stage.promises = (
+        [],
+        [(name, time) for name, time in stage.promises],
+    )
+    return _run(self, stage)
+
+
+_run = Flow._run
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "wrong"),
+    [
+        (Union, "frontier", property(_greatest)),
+        (AlterLifetime, "reached", _as_far_as_the_input),
+        (Filter, "map", _inserts_only),
+        (Union, "load", classmethod(_forgets_how_far)),
+        (Sort, "advance", _keeps_what_is_out),
+        (Flow, "_run", _promises_first),
+    ],
+    ids=["strongest promise", "promise unmoved", "adjusts lost", "frontier forgotten", "rows kept", "events lost"],
+)
+def test_a_wrong_variant_is_noticed(monkeypatch, owner, name, wrong):
+    monkeypatch.setattr(owner, name, wrong)
+    with pytest.raises(AssertionError):
+        for seed in range(400):
+            check(seed)
+
+
+def test_plans_are_of_every_operator_and_depth():
+    drawn = [drawn_plan(Random(seed)).text for seed in range(300)]
+    assert all(any(operator.name in text for text in drawn) for operator in OPERATORS)
+    assert {text.count("(") for text in drawn} >= {1, 2, 3, 4}
