@@ -126,6 +126,21 @@ def _sort(random: Random, streams: Sequence[Stream]) -> Drawn:
     return Drawn(streams[0].sort(), lambda bags, frontiers: bags[0])
 
 
+def _merge(random: Random, streams: Sequence[Stream]) -> Drawn:
+    """A stream and another plan that means the same."""
+    stream = streams[0]
+    other = random.choice(
+        [
+            lambda: stream.rename({"n": "m"}).rename({"m": "n"}),
+            lambda: ab.union(stream.filter(ab.col("n") > 1), stream.filter(ab.col("n") <= 1)),
+            lambda: stream.shift(2).shift(-2),
+            stream.sort,
+        ]
+    )()
+    policy = random.choice([ab.FirstThenFinal(), ab.EveryChange(), ab.HalfFrozen(), ab.FinalOnly()])
+    return Drawn(ab.merge({"one": stream, "other": other}, policy=policy), lambda bags, frontiers: bags[0])
+
+
 OPERATORS = (
     Operator("filter", _filter),
     Operator("with_columns", _select),
@@ -136,4 +151,5 @@ OPERATORS = (
     Operator("union", _union, inputs=2),
     Operator("final", _final, waits=True),
     Operator("sort", _sort, waits=True),
+    Operator("merge", _merge, waits=True),
 )

@@ -98,10 +98,9 @@ def check(seed: int, operators: Sequence[Operator] = OPERATORS) -> None:
         name: [widened(element) for element in replicas(random, 1, shape=shape)[1][0]] for name in plan.sources
     }
     job = plan.stream.open()
-    used = set(job.sources)
-    worlds = {name: World() for name in plan.sources}
+    worlds = {name: World() for name in plan.sources if name in job.sources}
     output = World()
-    for name, piece in interleaved(random, {name: streams[name] for name in plan.sources if name in used}):
+    for name, piece in interleaved(random, {name: streams[name] for name in worlds}):
         for element in piece:
             assert worlds[name].apply(element) is None
         say(output, job.push(name, piece), plan)

@@ -11,9 +11,8 @@ from anabranch.model.validity import Policy
 from anabranch.plan.changes import Changes
 from anabranch.plan.columns import schema_of
 from anabranch.plan.line import users_line
-from anabranch.plan.merge import OnBroken
 from anabranch.plan.node import Node, PlanError
-from anabranch.plan.replicas import REMEMBER, Replicas, merged
+from anabranch.plan.replicas import REMEMBER, OnBroken, Replicas, merged
 from anabranch.plan.same_columns import same_columns
 from anabranch.plan.source import Source, declared
 from anabranch.plan.stream import Stream

@@ -98,15 +98,16 @@ class Merge(Node):
 
     def operator(self, state: State | None = None) -> Kernel:
         """The kernel, with the streams of the plan attached."""
-        settings = {
-            "pace": self.pace,
-            "identity": self.identity,
-            "remember": self.remember,
-            "generalise": self.generalise,
-        }
         if state is not None:
             return MergeKernel.load(state, generalise=self.generalise)
-        kernel = MergeKernel(self.case, self.policy, **settings)
+        kernel = MergeKernel(
+            self.case,
+            self.policy,
+            pace=self.pace,
+            identity=self.identity,
+            remember=self.remember,
+            generalise=self.generalise,
+        )
         for name, node in zip(self.names, self.inputs, strict=False):
             kernel.attach(name, None, node.properties, complete=Fact.COMPLETE in node.properties)
         return kernel

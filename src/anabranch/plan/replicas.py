@@ -2,19 +2,19 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from anabranch.kernels.merge.settings import case_named, checked
+from anabranch.kernels.merge.settings import Generalise, case_named, checked
 from anabranch.model.output_policy import FirstThenFinal, OutputPolicy, Pace
 from anabranch.model.properties import Case
 from anabranch.model.validity import Drop, Policy, Quarantine, Raise
 from anabranch.plan.line import users_line
-from anabranch.plan.merge import Generalise, Merge, OnBroken
-from anabranch.plan.merge_changes import MergeChanges
+from anabranch.plan.merge import Merge
 from anabranch.plan.node import Node
 from anabranch.plan.row_operators import RowOperators
-from anabranch.plan.source import Source
 from anabranch.plan.stream import Stream
 
+OnBroken: TypeAlias = Policy | Generalise
 REMEMBER = 16_384
 """Final events that are kept to be compared with slower inputs."""
 
@@ -86,7 +86,4 @@ def merged(
         }
         if policy is not None:
             checked("policy", policy, OutputPolicy)
-    first = inputs[0]
-    if isinstance(first, Source) and first.of_changes and first.replicated:
-        return Stream(MergeChanges(inputs=inputs, policy=policy, **settings))
     return Stream(Merge(inputs=inputs, names=names, policy=policy or FirstThenFinal(), **settings))
