@@ -153,7 +153,7 @@ def test_a_file_of_another_query_in_the_folder_is_told_without_spark(place):
 
 
 def test_a_table_of_another_kind_is_told_without_spark(place):
-    from anabranch.connectors.tables.table_sink import TableShape, element_columns
+    from anabranch.connectors.tables.sink import TableShape, element_columns
 
     job = job_of(place, SOURCE, MERGE, TABLE)
     from anabranch.cli.beforehand import check_merge

@@ -9,8 +9,8 @@ from connectors.folder_reader import reader
 
 from anabranch.cli.job_ends import SourceTable, check_together
 from anabranch.cli.merge_tables import ChangesTable
-from anabranch.connectors.kafka.debezium import Debezium
-from anabranch.connectors.row_files import FileStretch, by_folder, reads
+from anabranch.connectors.files.debezium import Debezium
+from anabranch.connectors.folder.reading import FileStretch, by_folder, reads
 from anabranch.model.op import Op
 from anabranch.model.schema import SchemaError
 from anabranch.rows.change_words import spellings

@@ -18,8 +18,8 @@ from anabranch import FOREVER, Adjust, Insert, Stable
 from anabranch import spark as ab
 from anabranch.cli.job_ends import TableSinkTable
 from anabranch.connectors.tables.parquet import LATEST, VERSIONS, ParquetTarget
+from anabranch.connectors.tables.sink import TableWriter, view_of, write_table
 from anabranch.connectors.tables.table_error import TableError
-from anabranch.connectors.tables.table_sink import TableWriter, view_of, write_table
 from anabranch.oracle.relation import denoted
 
 LOW, HIGH = {"sensor": 1, "level": "low"}, {"sensor": 1, "level": "high"}

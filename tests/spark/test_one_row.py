@@ -18,7 +18,7 @@ from anabranch import (
 )
 from anabranch.cli.job_ends import SinkTable, TableSinkTable, check_table
 from anabranch.cli.merge_tables import ChangesTable
-from anabranch.connectors.tables.table_sink import view_of
+from anabranch.connectors.tables.sink import view_of
 from anabranch.engines.spark.one_row import check_one_row, policy_of_changes, several_open_rows
 from anabranch.model.properties import Case, Properties
 

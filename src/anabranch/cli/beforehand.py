@@ -49,10 +49,10 @@ def check_job(job: Job) -> None:
 
 def needed_packages(job: Job) -> dict[str, Callable[[], None]]:
     """The packages that the ends of a job need, and what raises where one is not installed."""
-    from anabranch.connectors.change_feed.feeds import check_package as check_delta_source
+    from anabranch.connectors.delta.feeds import check_package as check_delta_source
     from anabranch.connectors.kafka.cluster import check_packages as check_kafka
     from anabranch.connectors.kafka.formats import check_package as check_avro
-    from anabranch.connectors.tables.table_sink import check_package as check_delta_sink
+    from anabranch.connectors.tables.sink import check_package as check_delta_sink
 
     source = job.source if isinstance(job.source, SourceTable) else None
     topics = None if source is None else source.kafka
@@ -80,8 +80,8 @@ def known_columns(job: Job) -> Columns | None:
     struct = None if source.schema is None else _struct(job, source.schema)
     if source.kafka is not None:
         return None if struct is None else source.kafka.columns(job, struct, zone)
-    from anabranch.connectors.folder_columns import folder_columns
-    from anabranch.connectors.kafka.debezium import Debezium
+    from anabranch.connectors.files.debezium import Debezium
+    from anabranch.connectors.folder.columns import folder_columns
 
     assert source.path is not None, "checked"
     if source.schema is not None and struct is None:
@@ -99,7 +99,7 @@ def known_columns(job: Job) -> Columns | None:
 
 
 def _struct(job: Job, schema: str) -> StructType | None:
-    from anabranch.connectors.ddl import struct_of_ddl
+    from anabranch.engines.spark.session.ddl import struct_of_ddl
 
     return None if "spark.sql.timestampType" in job.spark.settings() else struct_of_ddl(schema)
 
@@ -122,8 +122,8 @@ def check_merge(job: Job, columns: Columns | None) -> Foreseen:
 def check_sink(job: Job, foreseen: Foreseen) -> None:
     """Raise where the merged stream cannot be written, or not beside what is there."""
     from anabranch.cli.health.disk import check_writable, nearest
-    from anabranch.connectors.folder_sink import check_folder
-    from anabranch.connectors.tables.table_sink import check_table, element_columns
+    from anabranch.connectors.folder.sink import check_folder
+    from anabranch.connectors.tables.sink import check_table, element_columns
     from anabranch.engines.spark.query.start import check_trigger
 
     check_trigger(available_now=job.sink.available_now, trigger=job.sink.trigger)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from anabranch.cli.job import Job
-    from anabranch.connectors.change_feed.feeds import DeltaChanges
+    from anabranch.connectors.delta.feeds import DeltaChanges
     from anabranch.engines.spark.columns import Columns
 
 STARTS = ("earliest", "latest", "snapshot")
@@ -59,7 +59,7 @@ class DeltaSourceTable(Table):
 
     def columns(self, job: Job, zone: str) -> Columns:
         """The columns of its rows, without Spark."""
-        from anabranch.connectors.change_feed.feeds import change_columns
+        from anabranch.connectors.delta.feeds import change_columns
 
         time = self.time if isinstance(self.time, str) else None
         return change_columns(self._placed(job), self.op, time, self.version, zone)

@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     from anabranch.cli.failover.readings import readings
     from anabranch.cli.failover.replicas import east, west
     from anabranch.cli.failover.verdict import judge
-    from anabranch.connectors.files import write
+    from anabranch.connectors.files.files import write
     from anabranch.model.consistency import difference
     from anabranch.model.relation import Relation
 

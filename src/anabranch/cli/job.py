@@ -41,7 +41,7 @@ class Job:
 
     def place(self, path: str) -> Path:
         """A path that the file names; addresses of other stores are refused."""
-        from anabranch.connectors.local_path import local_path
+        from anabranch.connectors.files.local_path import local_path
 
         return local_path(path, self.file.parent)
 
@@ -147,7 +147,7 @@ def _rows(job: Job, source: SourceTable, spark: SparkSession) -> DataFrame | Doo
             bytes_per_trigger=source.bytes_per_trigger,
             rows_per_trigger=source.rows_per_trigger,
         )
-    from anabranch.connectors.local_path import is_address
+    from anabranch.connectors.files.local_path import is_address
 
     reader = spark.readStream.format(source.format).options(**source.options)
     if source.schema is not None:
@@ -293,7 +293,7 @@ def _checked(job: Job) -> Job:
 
 def _read(job: Job, source: SourceTable) -> list[Path]:
     """The folders of this machine that a job reads; Spark's own sources may read anywhere."""
-    from anabranch.connectors.local_path import is_address
+    from anabranch.connectors.files.local_path import is_address
 
     if source.delta is not None:
         return source.delta.places(job)

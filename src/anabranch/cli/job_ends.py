@@ -22,7 +22,7 @@ from anabranch.kernels.merge.merger import Merger
 from anabranch.rows.layout import names_of
 
 if TYPE_CHECKING:
-    from anabranch.connectors.tables.table_sink import TableShape
+    from anabranch.connectors.tables.sink import TableShape
 
 FORMATS = ("parquet", "jsonl")
 
@@ -139,7 +139,7 @@ class SourceTable(Table):
 
 
 def _check_zone_name(where: str, zone: str) -> None:
-    from anabranch.connectors.time_texts import zone_named
+    from anabranch.connectors.files.time_texts import zone_named
 
     try:
         zone_named(zone)
@@ -162,7 +162,7 @@ class TableSinkTable(Table):
 
     def shape(self) -> TableShape:
         """What the table is."""
-        from anabranch.connectors.tables.table_sink import TableShape
+        from anabranch.connectors.tables.sink import TableShape
 
         key = names_of(self.key) or ()
         return TableShape(self.kind, self.format, key, open_only=self.open_only, final=self.final)

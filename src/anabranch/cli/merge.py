@@ -141,7 +141,7 @@ def run(options: argparse.Namespace) -> int:
     """Write the merged stream, and say who led and who disagreed."""
     from anabranch.cli import quarantine
     from anabranch.cli.progress import progress, said_if_slow
-    from anabranch.connectors.writing import Target
+    from anabranch.connectors.files.writing import Target
 
     files = named_files(options.files)
     paths = list(files.values())

@@ -206,8 +206,8 @@ def source_of(job: Job, rows: DataFrame | Door) -> str:
     from pathlib import Path
 
     from anabranch.cli.job_ends import SourceTable
-    from anabranch.connectors.change_feed.feeds import DeltaChanges
-    from anabranch.connectors.folder import Folder, listed
+    from anabranch.connectors.delta.feeds import DeltaChanges
+    from anabranch.connectors.folder.source import Folder, listed
     from anabranch.connectors.kafka.topics import Kafka
 
     if isinstance(rows, Folder):

@@ -65,7 +65,7 @@ def write(violations: Iterable[tuple[str, Violation]], path: str) -> None:
     """All violations, with the files they are in, one per line."""
     import json
 
-    from anabranch.connectors.writing import whole
+    from anabranch.connectors.files.writing import whole
 
     with whole(path) as file:
         for name, violation in violations:

@@ -208,7 +208,7 @@ def _run(job: Job, spark: SparkSession, options: argparse.Namespace) -> int:
 
 
 def _begins(checkpoint: Path, batch: int) -> str:
-    from anabranch.connectors.origin import files_of
+    from anabranch.connectors.folder.file_places import files_of
 
     count = files_of(checkpoint, batch)
     what = "" if count == 0 else f" {count} file{'s' if count != 1 else ''},"

@@ -42,8 +42,8 @@ def source(asked: Asked) -> Iterator[Finding]:
 
 
 def _folder(place: Path, source: SourceTable) -> Finding:
-    from anabranch.connectors.folder_listing import listing
-    from anabranch.connectors.row_files import file_schema, format_of
+    from anabranch.connectors.folder.listing import listing
+    from anabranch.connectors.folder.reading import file_schema, format_of
 
     if not place.is_dir():
         way_out = "Give the folder that holds the files, or a sub-folder for each replica, in [source] path."
@@ -107,7 +107,7 @@ def sink(asked: Asked) -> Iterator[Finding]:
     job = asked.job
     if job is None:
         return
-    from anabranch.connectors.folder_sink import check_folder
+    from anabranch.connectors.folder.sink import check_folder
     from anabranch.engines.spark.query.start import check_trigger
 
     try:

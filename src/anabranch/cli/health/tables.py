@@ -26,7 +26,7 @@ def fed(asked: Asked) -> Iterator[Finding]:
         return
     for place in source.delta.places(asked.job):
         try:
-            from anabranch.connectors.change_feed.versions import opened
+            from anabranch.connectors.delta.reading import opened
 
             yield ok("source", f"changes of {place} are fed, up to version {opened(str(place)).version}")
         except ImportError as reason:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from anabranch.connectors.reading import Source
-from anabranch.connectors.writing import Target
+from anabranch.connectors.files.reading import Source
+from anabranch.connectors.files.writing import Target
 from anabranch.model.batch import Batch
 from anabranch.model.elements import Element, Tagged
 from anabranch.model.validity import Policy

@@ -30,7 +30,7 @@ from anabranch.engines.spark.transport.packing import Packing
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from anabranch.connectors.change_feed.versions import VersionStretch
+    from anabranch.connectors.delta.reading import VersionStretch
 
 NAME = "anabranch-delta-changes"
 EARLIEST, LATEST, SNAPSHOT = "earliest", "latest", "snapshot"
@@ -122,7 +122,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise error
 
     def _reached(self, name: str, place: Mapping[str, Any] | None, most: int | None) -> dict[str, Any]:
-        from anabranch.connectors.change_feed.versions import made_anew, opened
+        from anabranch.connectors.delta.reading import made_anew, opened
 
         table = opened(self.feeds.tables[name])
         last = table.version
@@ -158,7 +158,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Tasks: the k-th versions of all replicas together."""
-        from anabranch.connectors.change_feed.versions import VersionStretch
+        from anabranch.connectors.delta.reading import VersionStretch
 
         with told_to_driver():
             self._check_given(end)
@@ -182,7 +182,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: VersionsPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """What a task reads, as rows of parcels."""
-        from anabranch.connectors.change_feed.versions import reads
+        from anabranch.connectors.delta.reading import reads
 
         columns = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.feeds.columns)))
         with told_to_driver():

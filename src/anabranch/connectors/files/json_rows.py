@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.json
 
-from anabranch.connectors.time_texts import holds_times, ticks_of, times_of
+from anabranch.connectors.files.time_texts import holds_times, ticks_of, times_of
 
 _SPACE = b" \t\r\n"
 _DEEPEST = 100

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pyarrow.parquet as pq
 
-from anabranch.connectors.formats import Format, UnknownFormatError
+from anabranch.connectors.files.formats import Format, UnknownFormatError
 from anabranch.model.arrow import RESERVED, clock_of
 from anabranch.model.elements import Adjust, Element, Insert, Stable
 from anabranch.model.time import FOREVER, Clock, ticks

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from anabranch.connectors.row_files import end_mark, format_of
+from anabranch.connectors.folder.reading import end_mark, format_of
 
 YOUNG = 10.0
 """Seconds since its last change for which a file may be a part of what it will be."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from anabranch.connectors.change_feed.source import EARLIEST, LATEST, NAME, SNAPSHOT, ChangesSource, Feeds
-from anabranch.connectors.local_path import local_path
+from anabranch.connectors.delta.source import EARLIEST, LATEST, NAME, SNAPSHOT, ChangesSource, Feeds
+from anabranch.connectors.files.local_path import local_path
 from anabranch.engines.spark.columns import Columns
 from anabranch.engines.spark.session.session import tasks_of
 from anabranch.engines.spark.transport.packing import Packing
@@ -159,7 +159,7 @@ def _replicas(tables: str | Path | Iterable[str | Path] | Mapping[str, str | Pat
 
 def _columns(tables: Mapping[str, str]) -> "pa.Schema":
     """The columns of the tables, which have the same."""
-    from anabranch.connectors.change_feed.versions import opened
+    from anabranch.connectors.delta.reading import opened
 
     found: dict[str, pa.Schema] = {}
     for path in tables.values():

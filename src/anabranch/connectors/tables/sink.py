@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from anabranch.connectors.folder_sink import QUARANTINE
-from anabranch.connectors.local_path import local_path
-from anabranch.connectors.origin import FilePlaces
+from anabranch.connectors.files.local_path import local_path
+from anabranch.connectors.folder.file_places import FilePlaces
+from anabranch.connectors.folder.sink import QUARANTINE
 from anabranch.connectors.tables.current import Current
 from anabranch.connectors.tables.history import History
 from anabranch.connectors.tables.micro_batch import MicroBatch, payload_of
@@ -38,10 +38,10 @@ from anabranch.engines.spark.query.failure import told_to_driver
 from anabranch.engines.spark.query.provenance import check_apart, folder_of, is_numbered
 from anabranch.engines.spark.query.seal import seal
 from anabranch.engines.spark.query.start import check_elements, check_streaming, check_trigger, started
-from anabranch.engines.spark.transport.unpacking import REFUSED
 from anabranch.engines.whole_file import whole_file
 from anabranch.model.span import span
 from anabranch.model.time import BEGINNING
+from anabranch.rows.element_columns import REFUSED
 from anabranch.rows.layout import names_of
 from anabranch.rows.text import text_of
 

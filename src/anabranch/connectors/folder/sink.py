@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from anabranch.connectors.local_path import local_path
-from anabranch.connectors.origin import FilePlaces
+from anabranch.connectors.files.local_path import local_path
+from anabranch.connectors.folder.file_places import FilePlaces
 from anabranch.engines.spark.query.begun_with import begun_with, check_begun_with
 from anabranch.engines.spark.query.begun_with import folder_sink as sink_settings
 from anabranch.engines.spark.query.check import went_back
@@ -32,7 +32,7 @@ from anabranch.engines.spark.query.failure import told_to_driver
 from anabranch.engines.spark.query.provenance import check_apart, folder_of, is_numbered
 from anabranch.engines.spark.query.seal import seal
 from anabranch.engines.spark.query.start import check_elements, check_streaming, check_trigger, started
-from anabranch.engines.spark.transport.unpacking import REFUSED
+from anabranch.rows.element_columns import REFUSED
 from anabranch.rows.text import text_of
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from anabranch.connectors.json_rows import JsonRows, json_rows
-from anabranch.connectors.kafka.debezium import Debezium
+from anabranch.connectors.files.debezium import Debezium
+from anabranch.connectors.files.json_rows import JsonRows, json_rows
 from anabranch.model.schema import SchemaError
 from anabranch.model.validity import Rule
 from anabranch.rows.layout import Layout

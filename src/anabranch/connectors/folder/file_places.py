@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from anabranch.connectors.folder_listing import listing
-from anabranch.connectors.row_files import FILE_ROWS
+from anabranch.connectors.folder.listing import listing
+from anabranch.connectors.folder.reading import FILE_ROWS
 from anabranch.rows.layout import ALONE
 
 _NOTHING = {"last": "", "files": 0}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from anabranch.connectors.row_files import ENDINGS, REPLICA
+from anabranch.connectors.folder.reading import ENDINGS, REPLICA
 from anabranch.rows.layout import ALONE
 
 TEMPORARY = (

@@ -16,7 +16,7 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.connectors.formats import STANDARD, Format, checked_format
+from anabranch.connectors.files.formats import STANDARD, Format, checked_format
 from anabranch.engines.whole_file import whole_file
 from anabranch.model import json_lines, notation
 from anabranch.model.arrow import laid_out, record_batch, time_type

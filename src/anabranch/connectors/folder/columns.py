@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anabranch.connectors.folder_listing import Listing, listing
-from anabranch.connectors.kafka.debezium import Debezium, with_change
-from anabranch.connectors.local_path import local_path
-from anabranch.connectors.row_files import REPLICA, file_schema, format_of
+from anabranch.connectors.files.debezium import Debezium
+from anabranch.connectors.files.envelope_columns import with_change
+from anabranch.connectors.files.local_path import local_path
+from anabranch.connectors.folder.listing import Listing, listing
+from anabranch.connectors.folder.reading import REPLICA, file_schema, format_of
 from anabranch.engines.spark.session.schema_argument import struct_of
 
 if TYPE_CHECKING:

@@ -14,17 +14,14 @@ that is not known; an envelope without the row that its op needs, or without a t
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from anabranch.connectors.json_rows import json_rows
-from anabranch.connectors.kafka.formats import Values
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+from anabranch.connectors.files.json_rows import json_rows
+from anabranch.connectors.files.values import Values
 
 IMAGES = {"c": "after", "r": "after", "u": "after", "d": "before"}
 """Where the row of an envelope is, by its op."""
@@ -67,20 +64,6 @@ class Debezium:
         named[self.time] = instants.cast(columns.field(self.time).type)
         rows = pa.RecordBatch.from_arrays([named[name] for name in columns.names], schema=columns)
         return Values(rows, np.array([numbers[n] for n in kept], np.int64), sorted(refused))
-
-
-def with_change(struct: "StructType", form: Debezium) -> "StructType":
-    """The columns of a table, and what happened to a row and when."""
-    from pyspark.sql.types import StringType, StructType, TimestampType
-
-    taken = [name for name in struct.names if name.lower() in (form.op.lower(), form.time.lower())]
-    if taken:
-        error = ValueError(
-            f"envelopes add the columns {form.op!r} and {form.time!r}, the table has {taken[0]!r}"
-        )
-        error.add_note("Call the added ones something else: format=Debezium(op='…', time='…').")
-        raise error
-    return StructType(list(struct.fields)).add(form.op, StringType()).add(form.time, TimestampType())
 
 
 class _Times(msgspec.Struct):

@@ -5,7 +5,7 @@
 
 A folder without sub-folders is one sequence of files, whose rows say whose they are. Files appear whole
 (write elsewhere, then rename) and in the order of their names; what is neither passed over by its name nor
-read is an error (see `folder_listing`). The k-th new files of all replicas are read by one task, so that
+read is an error (see `listing`). The k-th new files of all replicas are read by one task, so that
 copies of an event meet early.
 
 Offsets are, for each replica, the last name read, how many files that makes, and how much of the last one, if
@@ -33,11 +33,12 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from anabranch.connectors.folder_columns import folder_columns
-from anabranch.connectors.folder_listing import listing
-from anabranch.connectors.growing import continues, is_unfinished, lines_before, position
-from anabranch.connectors.kafka.debezium import Debezium
-from anabranch.connectors.row_files import (
+from anabranch.connectors.files.debezium import Debezium
+from anabranch.connectors.files.time_texts import zone_named
+from anabranch.connectors.folder.columns import folder_columns
+from anabranch.connectors.folder.growing import continues, is_unfinished, lines_before, position
+from anabranch.connectors.folder.listing import listing
+from anabranch.connectors.folder.reading import (
     REPLICA,
     FileStretch,
     by_folder,
@@ -47,7 +48,6 @@ from anabranch.connectors.row_files import (
     rows_of_file,
     stretches,
 )
-from anabranch.connectors.time_texts import zone_named
 from anabranch.engines.spark.query.failure import told_to_driver
 from anabranch.engines.spark.query.provenance import FOLDER, NUMBERED
 from anabranch.engines.spark.session.session import tasks_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from anabranch.connectors.ddl import UnknownTypeError, struct_of_ddl
+from anabranch.engines.spark.session.ddl import UnknownTypeError, struct_of_ddl
 
 TEXTS = [
     "sensor string, at timestamp, level double",

@@ -21,8 +21,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.connectors.formats import STANDARD, Format, checked_format
-from anabranch.connectors.written_folder import (
+from anabranch.connectors.files.formats import STANDARD, Format, checked_format
+from anabranch.connectors.files.written_folder import (
     clock_of_written,
     element_of_row,
     format_of_written,
