@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def record(violation: Violation, file: str) -> dict[str, Any]:
     """A violation as a JSON object; the element is in the text notation, or the raw line if it is none."""
-    from anabranch.cli.shown import element_text, time_field
+    from anabranch.cli.display import element_text, time_field
 
     return {
         "file": file,
