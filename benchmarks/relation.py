@@ -20,8 +20,8 @@ import duckdb
 import pyarrow.parquet as pq
 
 from anabranch import Relation
-from anabranch.connectors.reading import Source
-from anabranch.connectors.writing import Target
+from anabranch.connectors.files.reading import Source
+from anabranch.connectors.files.writing import Target
 from anabranch.testing.workload import Workload
 
 QUERY = """

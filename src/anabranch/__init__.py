@@ -21,8 +21,8 @@ from anabranch.model.time import BEGINNING, FOREVER, ticks, timestamp
 from anabranch.model.validity import Drop, InvalidElementError, Quarantine, Raise, Rule, Violation
 
 if TYPE_CHECKING:
-    from anabranch.connectors.files import read as read
-    from anabranch.connectors.files import write as write
+    from anabranch.connectors.files.files import read as read
+    from anabranch.connectors.files.files import write as write
     from anabranch.engines.embedded.in_step import in_step as in_step
     from anabranch.engines.embedded.merge import merge as merge
     from anabranch.kernels.merge.merger import Generalise as Generalise
@@ -54,8 +54,8 @@ _HEAVY = {
     "incompatibility": "anabranch.model.consistency",
     "merge": "anabranch.engines.embedded.merge",
     "observe": "anabranch.model.observation",
-    "read": "anabranch.connectors.files",
-    "write": "anabranch.connectors.files",
+    "read": "anabranch.connectors.files.files",
+    "write": "anabranch.connectors.files.files",
 }
 
 __all__ = [

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.cli.job import read_job
 from anabranch.cli.main import MISUSE, main
+from anabranch.jobs.job import read_job
 
 MERGE = '[merge]\nstart = "at"\n'
 FOLDER, SINK = '[source]\npath = "feeds"\nschema = "at long"\n', '[sink]\npath = "out"\n'

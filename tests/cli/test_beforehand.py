@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 from cli.spark_commands import run as command
 
-from anabranch.cli.beforehand import check_job, check_merge, known_columns
-from anabranch.cli.health import job as looked_at
-from anabranch.cli.health.finding import Asked, State
-from anabranch.cli.job import read_job
+from anabranch.cli.doctor import job as looked_at
+from anabranch.cli.doctor.finding import Asked, State
 from anabranch.engines.spark.query.begun_with import BegunWith, keep_begun_with
 from anabranch.engines.spark.query.checkpoint import CheckpointError
 from anabranch.engines.spark.shard_bytes import StateFormatError
+from anabranch.jobs.beforehand import check_job, check_merge, known_columns
+from anabranch.jobs.job import read_job
 
 SOURCE = '[source]\npath = "feeds"\nschema = "sensor string, level double, at timestamp"\n'
 MERGE = (
@@ -106,7 +106,7 @@ def test_columns_are_known_from_files_topics_and_text(place):
 
 def begin(job):
     """The checkpoint of a job, as its first micro-batch leaves it."""
-    from anabranch.cli.beforehand import check_merge
+    from anabranch.jobs.beforehand import check_merge
 
     settings = check_merge(job, known_columns(job)).settings
     job.checkpoint.mkdir(parents=True)
@@ -153,10 +153,10 @@ def test_a_file_of_another_query_in_the_folder_is_told_without_spark(place):
 
 
 def test_a_table_of_another_kind_is_told_without_spark(place):
-    from anabranch.connectors.tables.table_sink import TableShape, element_columns
+    from anabranch.connectors.tables.sink import TableShape, element_columns
 
     job = job_of(place, SOURCE, MERGE, TABLE)
-    from anabranch.cli.beforehand import check_merge
+    from anabranch.jobs.beforehand import check_merge
 
     columns = element_columns(check_merge(job, known_columns(job)).columns)
     shape = TableShape("elements", "delta")
@@ -201,9 +201,9 @@ def test_a_package_that_a_job_needs_and_is_not_installed_is_trouble(place, packa
     assert done.returncode == 2
     assert f"package {package.replace('_', '-')}, and it is not installed" in done.stderr
     code = (
-        "from anabranch.cli.health import packages\n"
-        "from anabranch.cli.health.finding import Asked\n"
-        "from anabranch.cli.job import read_job\n"
+        "from anabranch.cli.doctor import packages\n"
+        "from anabranch.cli.doctor.finding import Asked\n"
+        "from anabranch.jobs.job import read_job\n"
         "import json\n"
         "found = packages.optional(Asked(read_job('job.toml')))\n"
         "print(json.dumps({one.what: one.state for one in found}))\n"

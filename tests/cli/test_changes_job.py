@@ -14,13 +14,13 @@ from deltalake import DeltaTable, write_deltalake
 
 from anabranch import FOREVER, EveryChange, Insert, Relation, difference
 from anabranch import spark as ab
-from anabranch.cli.delta_tables import DeltaSourceTable
-from anabranch.cli.health import tables
-from anabranch.cli.health.finding import Asked, State
-from anabranch.cli.job import Job, read_job
-from anabranch.cli.merge_tables import ChangesTable
+from anabranch.cli.doctor import tables
+from anabranch.cli.doctor.finding import Asked, State
 from anabranch.cli.plan import plan
 from anabranch.engines.spark.session.jvm import SHORT_LIVED
+from anabranch.jobs.delta_sections import DeltaSourceSection
+from anabranch.jobs.job import Job, read_job
+from anabranch.jobs.merge_sections import ChangesSection
 from anabranch.model.batch import Batch
 
 FOLDER = '[source]\npath = "feeds"\nschema = "op string, at long, id long, price double"\n'
@@ -93,8 +93,8 @@ def test_the_keys_of_changes_are_the_arguments_of_the_functions_they_are_for():
     def keywords(function):
         return {p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY}
 
-    assert {*ChangesTable.__struct_fields__} == keywords(ab.merge_changes)
-    assert {*DeltaSourceTable.__struct_fields__} == keywords(ab.delta_changes) | {"tables"}
+    assert {*ChangesSection.__struct_fields__} == keywords(ab.merge_changes)
+    assert {*DeltaSourceSection.__struct_fields__} == keywords(ab.delta_changes) | {"tables"}
 
 
 def test_a_program_may_have_changes_too(tmp_path):
@@ -117,7 +117,7 @@ def test_the_jobs_of_the_documentation_are_jobs(tmp_path, page):
     found = re.findall(r"```toml\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
     assert found
     for text in found:
-        assert isinstance(job(tmp_path, text).merge, ChangesTable)
+        assert isinstance(job(tmp_path, text).merge, ChangesSection)
 
 
 def put(folder: Path, *rows: dict) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from anabranch import Insert
 from anabranch.cli.main import COMMANDS, main
-from anabranch.connectors.writing import Target
+from anabranch.connectors.files.writing import Target
 from anabranch.model.batch import Batch
 from anabranch.model.notation import parse
 from anabranch.testing.faults import interleave, late_join

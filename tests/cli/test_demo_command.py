@@ -11,12 +11,12 @@ import pytest
 from cli.spark_commands import are_gone, descendants, run, start
 
 from anabranch import FOREVER, Adjust, Insert, Merger, Relation, Stable, difference
-from anabranch.cli.demo import MARKER
-from anabranch.cli.failover import feed, rivals
-from anabranch.cli.failover.picture import WIDTH, Result, drawn, text_width
-from anabranch.cli.failover.readings import LENGTH, SENSORS, Reading, readings
-from anabranch.cli.failover.replicas import DIES, GUARANTEE, RETURNS, Row, east, west
-from anabranch.cli.failover.verdict import judge
+from anabranch.cli.demo import feed, rivals
+from anabranch.cli.demo.command import MARKER
+from anabranch.cli.demo.picture import WIDTH, Result, drawn, text_width
+from anabranch.cli.demo.readings import LENGTH, SENSORS, Reading, readings
+from anabranch.cli.demo.replicas import DIES, GUARANTEE, RETURNS, Row, east, west
+from anabranch.cli.demo.verdict import judge
 from anabranch.cli.main import main
 
 SEEDS = range(12)

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from cli.spark_commands import run
 
-from anabranch.cli.health import disk, java, job, kafka, memory, network, packages, tables, workers
-from anabranch.cli.health.checks import findings
-from anabranch.cli.health.finding import Asked, State, failed, ok
-from anabranch.cli.job import read_job
+from anabranch.cli.doctor import disk, java, job, kafka, memory, network, packages, tables, workers
+from anabranch.cli.doctor.checks import findings
+from anabranch.cli.doctor.finding import Asked, State, failed, ok
 from anabranch.cli.main import main
 from anabranch.engines.spark.session.jvm import SHORT_LIVED
+from anabranch.jobs.job import read_job
 
 MERGE = '[merge]\nstart = "at"\n'
 SINK = '[sink]\npath = "out"\n'

@@ -2,9 +2,9 @@
 
 import pytest
 
-from anabranch.cli.environment import filled
-from anabranch.cli.job import read_job
 from anabranch.cli.main import MISUSE, main
+from anabranch.jobs.environment import filled
+from anabranch.jobs.job import read_job
 
 JOB = """
 [source]

@@ -12,7 +12,7 @@ import pytest
 
 from anabranch import Case, Insert, Stable, parse
 from anabranch.cli.main import main
-from anabranch.connectors.writing import Target
+from anabranch.connectors.files.writing import Target
 from anabranch.model.batch import Batch
 from anabranch.model.output_policy import POLICIES
 from anabranch.testing.faults import interleave, late_join, restart

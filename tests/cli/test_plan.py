@@ -2,8 +2,8 @@
 
 import pytest
 
-from anabranch.cli.merge_tables import MergeTable
 from anabranch.cli.plan import _time
+from anabranch.jobs.merge_sections import MergeSection
 
 
 @pytest.mark.parametrize(
@@ -28,4 +28,4 @@ from anabranch.cli.plan import _time
     ],
 )
 def test_spans_of_a_plan_are_told_with_their_units(given, said):
-    assert _time(MergeTable(start="at", **given)) == said
+    assert _time(MergeSection(start="at", **given)) == said

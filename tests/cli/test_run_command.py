@@ -26,17 +26,17 @@ from anabranch import (
     Relation,
     difference,
 )
-from anabranch.cli.following import stoppable
-from anabranch.cli.job import read_job
-from anabranch.cli.job_ends import SinkTable
-from anabranch.cli.job_tables import SparkTable
 from anabranch.cli.main import INTERRUPTED, TERMINATED, main
-from anabranch.cli.merge_tables import MergeTable
 from anabranch.cli.micro_batches import Lines, leader
 from anabranch.cli.spark_errors import told_as_ours
 from anabranch.engines.spark.query.failure import WorkerError
+from anabranch.engines.spark.query.follow import stoppable
 from anabranch.engines.spark.query.status import Replica, Status
 from anabranch.engines.spark.session.jvm import SHORT_LIVED
+from anabranch.jobs.ends import SinkSection
+from anabranch.jobs.job import read_job
+from anabranch.jobs.merge_sections import MergeSection
+from anabranch.jobs.sections import SparkSection
 from anabranch.model.batch import Batch
 from anabranch.model.schema import SchemaError
 
@@ -141,9 +141,13 @@ def test_the_keys_of_a_job_are_the_arguments_of_the_functions_they_are_for():
     def keywords(function):
         return {p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY}
 
-    assert {*MergeTable.__struct_fields__} == keywords(ab.merge)
-    assert {*SinkTable.__struct_fields__} == keywords(ab.write_folder) - {"name"} | {"path", "kafka", "table"}
-    assert {*SparkTable.__struct_fields__} == keywords(ab.session) - {"name"} | {"master"}
+    assert {*MergeSection.__struct_fields__} == keywords(ab.merge)
+    assert {*SinkSection.__struct_fields__} == keywords(ab.write_folder) - {"name"} | {
+        "path",
+        "kafka",
+        "table",
+    }
+    assert {*SparkSection.__struct_fields__} == keywords(ab.session) - {"name"} | {"master"}
 
 
 def test_the_help_has_the_statuses_of_a_run_that_is_cut_short(capsys):

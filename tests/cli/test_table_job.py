@@ -8,8 +8,8 @@ import pytest
 from deltalake import DeltaTable
 
 from anabranch import spark as ab
-from anabranch.cli.job_ends import TableSinkTable
 from anabranch.cli.main import main
+from anabranch.jobs.ends import TableSinkSection
 
 
 @pytest.mark.slow
@@ -34,4 +34,4 @@ def test_the_keys_of_a_table_are_the_arguments_of_the_function_they_are_for():
     given = inspect.signature(ab.write_table).parameters.values()
     of_job = {"checkpoint", "quarantine", "available_now", "trigger", "name"}
     keywords = {p.name for p in given if p.kind is p.KEYWORD_ONLY}
-    assert {*TableSinkTable.__struct_fields__} == keywords - of_job | {"path"}
+    assert {*TableSinkSection.__struct_fields__} == keywords - of_job | {"path"}

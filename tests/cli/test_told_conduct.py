@@ -2,10 +2,10 @@
 
 from datetime import timedelta
 
-from anabranch.cli.following import Totals
-from anabranch.cli.merge_tables import ChangesTable, MergeTable
 from anabranch.cli.micro_batches import Lines
+from anabranch.engines.spark.query.follow import Totals
 from anabranch.engines.spark.query.status import Replica, Status
+from anabranch.jobs.merge_sections import ChangesSection, MergeSection
 from anabranch.model.time import BEGINNING
 
 LINES = Lines(timedelta(microseconds=1))
@@ -61,11 +61,11 @@ def test_the_summary_counts_what_was_dropped_and_changes_of_every_kind():
 
 def test_who_decides_is_said_in_words():
     def vouching(**more):
-        return MergeTable(start="at", **more).vouching()
+        return MergeSection(start="at", **more).vouching()
 
     assert vouching(replica="who", lossy=True).startswith("what only one replica has stays (lossy)")
     complete = "the replica that is furthest decides what is there (complete)"
     assert vouching(replica="who", lossy=False) == vouching(replica="who", kind="kind") == complete
     assert vouching(replica="who", lossy=["west"]).startswith("of all replicas but west, ")
     assert vouching() is None
-    assert ChangesTable(key="id", time="at", replica="who").vouching() == complete
+    assert ChangesSection(key="id", time="at", replica="who").vouching() == complete

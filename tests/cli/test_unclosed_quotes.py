@@ -2,7 +2,7 @@
 
 import pytest
 
-from anabranch.cli.job import read_job
+from anabranch.jobs.job import read_job
 
 
 @pytest.mark.parametrize(

@@ -2,24 +2,24 @@
 
 import pytest
 
-from anabranch.cli.job_ends import SourceTable
-from anabranch.cli.kafka_tables import KafkaSourceTable
+from anabranch.jobs.ends import SourceSection
+from anabranch.jobs.kafka_sections import KafkaSourceSection
 
-TOPIC = KafkaSourceTable(topics="in", servers="localhost:9092", zone="Berlin")
+TOPIC = KafkaSourceSection(topics="in", servers="localhost:9092", zone="Berlin")
 
 
 @pytest.mark.parametrize(
     ("source", "rule", "way_out"),
     [
-        (SourceTable(path="feeds", zone="Berlin"), "'Berlin' is no name of one", "'Europe/Berlin'"),
-        (SourceTable(kafka=TOPIC, schema="at timestamp"), "'Berlin' is no name of one", "[source.kafka]"),
+        (SourceSection(path="feeds", zone="Berlin"), "'Berlin' is no name of one", "'Europe/Berlin'"),
+        (SourceSection(kafka=TOPIC, schema="at timestamp"), "'Berlin' is no name of one", "[source.kafka]"),
         (
-            SourceTable(kafka=KafkaSourceTable(topics="in"), schema="at timestamp", zone="UTC"),
+            SourceSection(kafka=KafkaSourceSection(topics="in"), schema="at timestamp", zone="UTC"),
             r"zone is for folders, and \[source.kafka\] is given",
             "Write it in [source.kafka]",
         ),
         (
-            SourceTable(format="json", zone="UTC"),
+            SourceSection(format="json", zone="UTC"),
             "zone is for folders, and the format is 'json'",
             "spark.sql.session.timeZone",
         ),
@@ -32,4 +32,4 @@ def test_a_zone_that_cannot_be_meant_is_refused(source, rule, way_out):
 
 
 def test_a_zone_is_one_of_the_iana_database():
-    SourceTable(path="feeds", zone="Europe/Berlin").check()
+    SourceSection(path="feeds", zone="Europe/Berlin").check()

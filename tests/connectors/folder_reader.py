@@ -5,7 +5,7 @@ import base64
 import msgspec
 import pyarrow as pa
 
-from anabranch.connectors.folder import FolderReader
+from anabranch.connectors.folder.source import FolderReader
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.rows.layout import Layout
 

@@ -23,7 +23,7 @@ from bad_records import (
 )
 
 from anabranch import spark as ab
-from anabranch.connectors.row_files import FileStretch, reads
+from anabranch.connectors.folder.reading import FileStretch, reads
 from anabranch.engines.spark.query.watch import status_in
 from anabranch.model.schema import SchemaError
 from anabranch.rows.layout import Layout

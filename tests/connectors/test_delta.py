@@ -20,8 +20,8 @@ from test_tables import COLUMNS, Rows, latest, micro_batches, rows_of, stream_of
 from anabranch import FOREVER, Adjust, Insert, Stable
 from anabranch.connectors.tables.delta import TRIES, DeltaTarget
 from anabranch.connectors.tables.micro_batch import MicroBatch
+from anabranch.connectors.tables.sink import TableWriter, view_of
 from anabranch.connectors.tables.table_error import TableError
-from anabranch.connectors.tables.table_sink import TableWriter, view_of
 from anabranch.connectors.tables.views import plain_columns
 from anabranch.oracle.relation import denoted
 

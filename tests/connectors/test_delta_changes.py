@@ -17,8 +17,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, Rea
 
 from anabranch import EveryChange
 from anabranch import spark as ab
-from anabranch.connectors.change_feed.source import ChangesReader
-from anabranch.connectors.change_feed.versions import VERSION_ROWS
+from anabranch.connectors.delta.reading import VERSION_ROWS
+from anabranch.connectors.delta.source import ChangesReader
 from anabranch.engines.spark.query.failure import failure
 from anabranch.engines.spark.transport import parcel
 from anabranch.engines.spark.transport.packing import Packing

@@ -15,8 +15,8 @@ from test_tables import Rows, latest, rows_of
 
 from anabranch import Adjust, Insert, Stable
 from anabranch import spark as ab
+from anabranch.connectors.tables.sink import view_of, write_table
 from anabranch.connectors.tables.table_error import TableError
-from anabranch.connectors.tables.table_sink import view_of, write_table
 from anabranch.connectors.tables.views import plain_columns
 from anabranch.oracle.relation import denoted
 from anabranch.testing.presentations import replicas

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 from connectors.folder_reader import reader
 
-from anabranch.cli.job_ends import SourceTable, check_together
-from anabranch.cli.merge_tables import ChangesTable
-from anabranch.connectors.kafka.debezium import Debezium
-from anabranch.connectors.row_files import FileStretch, by_folder, reads
+from anabranch.connectors.files.debezium import Debezium
+from anabranch.connectors.folder.reading import FileStretch, by_folder, reads
+from anabranch.jobs.ends import SourceSection, check_together
+from anabranch.jobs.merge_sections import ChangesSection
 from anabranch.model.op import Op
 from anabranch.model.schema import SchemaError
 from anabranch.rows.change_words import spellings
@@ -62,15 +62,15 @@ def test_a_file_of_another_format_has_no_envelopes(tmp_path):
 
 
 def test_a_job_may_read_envelopes_from_a_folder():
-    source = SourceTable(path="feeds", values="debezium", schema="id long")
+    source = SourceSection(path="feeds", values="debezium", schema="id long")
     source.check()
-    check_together(source, ChangesTable(key="id", time="time", disorder="1 second"))
+    check_together(source, ChangesSection(key="id", time="time", disorder="1 second"))
     with pytest.raises(ValueError, match="never says how far it has come"):
-        check_together(source, ChangesTable(key="id", time="time"))
+        check_together(source, ChangesSection(key="id", time="time"))
     for wrong, says in [
-        (SourceTable(path="feeds", values="avro", schema="id long"), "values is one of 1 words, 'avro'"),
-        (SourceTable(format="json", values="debezium", schema="id long"), "values is for folders"),
-        (SourceTable(path="feeds", values="debezium"), "no schema is given"),
+        (SourceSection(path="feeds", values="avro", schema="id long"), "values is one of 1 words, 'avro'"),
+        (SourceSection(format="json", values="debezium", schema="id long"), "values is for folders"),
+        (SourceSection(path="feeds", values="debezium"), "no schema is given"),
     ]:
         with pytest.raises(ValueError, match=says):
             wrong.check()

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch import FOREVER, Insert, Relation, Stable
-from anabranch.connectors import reading
-from anabranch.connectors.formats import Format, UnknownFormatError, format_of
-from anabranch.connectors.reading import Source, UnreadableError
-from anabranch.connectors.writing import Target, objects
+from anabranch.connectors.files import reading
+from anabranch.connectors.files.formats import Format, UnknownFormatError, format_of
+from anabranch.connectors.files.reading import Source, UnreadableError
+from anabranch.connectors.files.writing import Target, objects
 from anabranch.model.batch import Batch
 from anabranch.model.consistency import difference
 from anabranch.model.json_lines import UnwritableError

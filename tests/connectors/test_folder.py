@@ -10,9 +10,9 @@ from connectors.folder_reader import everything, reader
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, ReadMaxRows
 from pyspark.sql.types import StructType
 
-from anabranch.connectors.folder import Folder, listed
-from anabranch.connectors.folder_columns import folder_columns
-from anabranch.connectors.local_path import local_path
+from anabranch.connectors.files.local_path import local_path
+from anabranch.connectors.folder.columns import folder_columns
+from anabranch.connectors.folder.source import Folder, listed
 from anabranch.engines.spark.query.failure import WorkerError, failure
 from anabranch.engines.spark.transport import parcel
 from anabranch.model.schema import SchemaError

@@ -8,9 +8,9 @@ from connectors.folder_reader import COLUMNS, everything, reader
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from anabranch import spark as ab
-from anabranch.connectors.folder import listed
-from anabranch.connectors.folder_listing import TEMPORARY, listing
-from anabranch.connectors.row_files import FileStretch, by_folder, reads
+from anabranch.connectors.folder.listing import TEMPORARY, listing
+from anabranch.connectors.folder.reading import FileStretch, by_folder, reads
+from anabranch.connectors.folder.source import listed
 from anabranch.engines.spark.query.failure import WorkerError, failure
 from anabranch.rows.layout import ALONE, Layout
 

@@ -12,7 +12,7 @@ from connectors.test_folder import put, said
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from anabranch import spark as ab
-from anabranch.connectors import growing
+from anabranch.connectors.folder import growing
 from anabranch.engines.spark.query.failure import WorkerError, failure
 
 NEVER_OLD = (4_000_000_000, 4_000_000_000)

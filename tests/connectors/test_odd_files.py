@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from anabranch import Insert, Stable, Tagged, read, write
-from anabranch.connectors import reading
-from anabranch.connectors.reading import Source
-from anabranch.connectors.writing import Target, objects
+from anabranch.connectors.files import reading
+from anabranch.connectors.files.reading import Source
+from anabranch.connectors.files.writing import Target, objects
 from anabranch.model.batch import Batch
 from anabranch.model.json_lines import UnwritableError
 from anabranch.model.schema import SchemaError

@@ -6,7 +6,7 @@ import pytest
 from connectors.folder_reader import everything, reader
 
 from anabranch import spark as ab
-from anabranch.connectors.origin import FilePlaces, files_of
+from anabranch.connectors.folder.file_places import FilePlaces, files_of
 from anabranch.engines.spark.query.provenance import check_apart
 
 

@@ -16,10 +16,10 @@ from test_tables import COLUMNS, Rows, latest, micro_batches, rows_of, stream_of
 
 from anabranch import FOREVER, Adjust, Insert, Stable
 from anabranch import spark as ab
-from anabranch.cli.job_ends import TableSinkTable
 from anabranch.connectors.tables.parquet import LATEST, VERSIONS, ParquetTarget
+from anabranch.connectors.tables.sink import TableWriter, view_of, write_table
 from anabranch.connectors.tables.table_error import TableError
-from anabranch.connectors.tables.table_sink import TableWriter, view_of, write_table
+from anabranch.jobs.ends import TableSinkSection
 from anabranch.oracle.relation import denoted
 
 LOW, HIGH = {"sensor": 1, "level": "low"}, {"sensor": 1, "level": "high"}
@@ -270,6 +270,6 @@ def test_a_query_that_is_restarted_keeps_tables_that_spark_duckdb_and_polars_rea
 
 
 def test_a_job_file_may_ask_for_plain_parquet():
-    TableSinkTable(path="t", kind="history", format="parquet").check()
+    TableSinkSection(path="t", kind="history", format="parquet").check()
     with pytest.raises(ValueError, match=r"\[sink.table\] format is one of 2 words, 'orc' is none"):
-        TableSinkTable(path="t", kind="history", format="orc").check()
+        TableSinkSection(path="t", kind="history", format="orc").check()

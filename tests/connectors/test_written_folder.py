@@ -9,10 +9,10 @@ import pytest
 
 from anabranch import FOREVER, Adjust, Insert, Relation, Stable, difference, read
 from anabranch.cli.main import main
-from anabranch.connectors.folder_sink import FolderWriter, Written
-from anabranch.connectors.formats import UnknownFormatError
-from anabranch.connectors.reading import UnreadableError
-from anabranch.connectors.writing import objects
+from anabranch.connectors.files.formats import UnknownFormatError
+from anabranch.connectors.files.reading import UnreadableError
+from anabranch.connectors.files.writing import objects
+from anabranch.connectors.folder.sink import FolderWriter, Written
 from anabranch.model.time import ticks
 
 CLOCKS = {

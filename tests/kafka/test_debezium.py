@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from anabranch import FOREVER, Adjust, Batch, HalfFrozen, Insert, Merger, Relation, parse
-from anabranch.connectors.kafka.debezium import Debezium
+from anabranch.connectors.files.debezium import Debezium
 from anabranch.connectors.kafka.envelopes import envelopes
 from anabranch.kernels.changes import Changes, changes
 from anabranch.model.batch import concat

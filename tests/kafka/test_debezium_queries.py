@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from anabranch import HalfFrozen
 from anabranch import spark as ab
-from anabranch.connectors.kafka.debezium import Debezium
+from anabranch.connectors.files.debezium import Debezium
 
 NOON = 1_772_366_400_000_000
 SECOND = 1_000_000

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from anabranch import spark as ab
-from anabranch.cli.job import read_job
-from anabranch.cli.kafka_tables import KafkaSinkTable, KafkaSourceTable, settings
 from anabranch.cli.main import main
+from anabranch.jobs.job import read_job
+from anabranch.jobs.kafka_sections import KafkaSinkSection, KafkaSourceSection, settings
 
 JOB = """
 [source]
@@ -61,9 +61,9 @@ def test_the_keys_of_topics_are_the_arguments_of_the_functions_they_are_for():
 
     spelled = {"format": {"values", "avro_schema", "avro_schemas"}, "start": {"begin"}}
     wanted = keywords(ab.kafka) - {"schema", "rows_per_trigger", "format", "start"} | {"topics"}
-    assert {*KafkaSourceTable.__struct_fields__} == wanted.union(*spelled.values())
+    assert {*KafkaSourceSection.__struct_fields__} == wanted.union(*spelled.values())
     of_job = {"checkpoint", "quarantine", "available_now", "trigger", "name", "format"}
-    assert {*KafkaSinkTable.__struct_fields__} == keywords(ab.write_kafka) - of_job | {"topic", "values"}
+    assert {*KafkaSinkSection.__struct_fields__} == keywords(ab.write_kafka) - of_job | {"topic", "values"}
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ PACKAGES = ("model", "rows", "kernels", "engines/embedded", "engines/spark")
 GLUE = ("frames", "merge", "merge_changes", "processor", "stages", "table")
 GLUE += ("daemon", "jvm", "schema_argument", "session", "worker_python")
 GLUE += ("begun_with", "check", "checkpoint", "disk_full", "failure", "lock", "provenance", "seal", "start")
-GLUE += ("status", "watch")
+GLUE += ("follow", "status", "watch")
 """Modules of engines/spark that do little but talk to Spark: their tests start it."""
 TESTS = (
     "tests/model",

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from anabranch import BEGINNING, FOREVER, Adjust, Attach, Detach, Insert, Stable, ticks
-from anabranch.connectors.json_rows import json_rows
+from anabranch.connectors.files.json_rows import json_rows
 from anabranch.engines.spark.order import TASK_ROWS, place_text
 from anabranch.kernels.changes import changes
 from anabranch.model.op import Op

@@ -16,10 +16,10 @@ from anabranch import (
     HalfFrozen,
     Quorum,
 )
-from anabranch.cli.job_ends import SinkTable, TableSinkTable, check_table
-from anabranch.cli.merge_tables import ChangesTable
-from anabranch.connectors.tables.table_sink import view_of
+from anabranch.connectors.tables.sink import view_of
 from anabranch.engines.spark.one_row import check_one_row, policy_of_changes, several_open_rows
+from anabranch.jobs.ends import SinkSection, TableSinkSection, check_table
+from anabranch.jobs.merge_sections import ChangesSection
 from anabranch.model.properties import Case, Properties
 
 KEYED = Properties.of("keyed")
@@ -85,16 +85,16 @@ def test_without_a_policy_changes_are_followed_as_soon_as_one_row_is_kept():
 
 
 def test_a_job_whose_table_would_have_several_open_rows_is_refused_before_it_runs():
-    sink = SinkTable(table=TableSinkTable(path="t", kind="history"))
-    check_table(ChangesTable(key="id", time="at"), sink)
-    check_table(ChangesTable(key="id", time="at", properties="keyed"), sink)
+    sink = SinkSection(table=TableSinkSection(path="t", kind="history"))
+    check_table(ChangesSection(key="id", time="at"), sink)
+    check_table(ChangesSection(key="id", time="at", properties="keyed"), sink)
     with pytest.raises(ValueError, match="one open row for each key, and FirstThenFinal"):
-        check_table(ChangesTable(key="id", time="at", policy="first"), sink)
-    check_table(ChangesTable(key="id", time="at", policy="first"), replace_kind(sink, "elements"))
+        check_table(ChangesSection(key="id", time="at", policy="first"), sink)
+    check_table(ChangesSection(key="id", time="at", policy="first"), replace_kind(sink, "elements"))
 
 
-def replace_kind(sink: SinkTable, kind: str) -> SinkTable:
-    return SinkTable(table=TableSinkTable(path=sink.table.path, kind=kind))
+def replace_kind(sink: SinkSection, kind: str) -> SinkSection:
+    return SinkSection(table=TableSinkSection(path=sink.table.path, kind=kind))
 
 
 @pytest.mark.parametrize("word", ["scd2", "SCD-2", "slowly changing", "type_2"])
@@ -103,5 +103,5 @@ def test_who_asks_for_a_slowly_changing_dimension_is_told_what_it_is_called(word
         view_of(word, None, (), open_only=False, final=False)
     assert "SCD2" in caught.value.__notes__[0]
     with pytest.raises(ValueError, match="is none") as caught:
-        TableSinkTable(path="t", kind=word).check()
+        TableSinkSection(path="t", kind=word).check()
     assert "kind 'history'" in caught.value.__notes__[-1]

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from anabranch import spark as ab
-from anabranch.connectors.json_rows import json_rows
+from anabranch.connectors.files.json_rows import json_rows
 
 ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "UTC", "+05:30")
 CLOCKS_CHANGE = [

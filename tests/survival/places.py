@@ -85,12 +85,12 @@ def _kafka_sink(module: ModuleType) -> None:
 
 
 ARMS: dict[str, Callable[[ModuleType], None]] = {
-    "anabranch.connectors.folder": _reader("FolderReader"),
+    "anabranch.connectors.folder.source": _reader("FolderReader"),
     "anabranch.connectors.kafka.source": _reader("KafkaReader"),
     "anabranch.engines.spark.stages": _packing,
     "anabranch.engines.spark.processor": lambda m: _around(m.ShardProcessor, "answer", "merging"),
     "anabranch.engines.spark.journal": lambda m: _around(m.Journal, "record", after="merged"),
-    "anabranch.connectors.folder_sink": _writer("FolderWriter", lambda writer: str(writer.path)),
+    "anabranch.connectors.folder.sink": _writer("FolderWriter", lambda writer: str(writer.path)),
     "anabranch.connectors.kafka.sink": _kafka_sink,
     "anabranch.connectors.tables.delta": lambda m: _around_commit(
         m.DeltaTarget, "_commit", lambda target: str(target.path)

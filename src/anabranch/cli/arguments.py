@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from anabranch.connectors.reading import Source
+    from anabranch.connectors.files.reading import Source
     from anabranch.model.validity import Policy
 
 FORMATS = ("jsonl", "text", "parquet", "arrow")
@@ -93,6 +93,6 @@ def policy_of(options: argparse.Namespace) -> Policy:
 
 def source_of(options: argparse.Namespace, path: str) -> Source:
     """A file that is read, in the format that was given or that its name tells."""
-    from anabranch.connectors.reading import Source
+    from anabranch.connectors.files.reading import Source
 
     return Source.named(path, options.format, options.dialect)

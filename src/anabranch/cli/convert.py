@@ -44,8 +44,8 @@ def run(options: argparse.Namespace) -> int:
     import json
 
     from anabranch.cli.progress import progress
-    from anabranch.connectors.reading import Source
-    from anabranch.connectors.writing import Target
+    from anabranch.connectors.files.reading import Source
+    from anabranch.connectors.files.writing import Target
 
     source = Source.named(options.source, options.from_format, options.from_dialect)
     target = Target.named(

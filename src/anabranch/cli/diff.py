@@ -74,7 +74,7 @@ def _clock(options: argparse.Namespace) -> Clock:
 
 
 def _print_json(found: Difference, clock: Clock, *, final: bool) -> None:
-    from anabranch.cli.shown import event_fields
+    from anabranch.cli.display import event_fields
 
     first = {
         **event_fields(found.event, clock),
@@ -88,7 +88,7 @@ def _print_json(found: Difference, clock: Clock, *, final: bool) -> None:
 
 
 def _print_difference(found: Difference, options: argparse.Namespace, clock: Clock, *, final: bool) -> None:
-    from anabranch.cli.shown import payload_shown
+    from anabranch.cli.display import payload_shown
     from anabranch.model.time import lifetime_text
 
     event = found.event

@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     """Write the files."""
     import json
 
-    from anabranch.connectors.writing import Target
+    from anabranch.connectors.files.writing import Target
 
     if options.replicas < 1:
         raise ValueError(f"--replicas is how many files to write, {options.replicas} is none")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from anabranch.model.output_policy import POLICIES, OutputPolicy, Quorum
+from anabranch.model.output_policy import OutputPolicy, policy_named
 from anabranch.model.properties import Fact, Properties
 from anabranch.model.time import checked_tick
 
@@ -76,19 +76,10 @@ def _name_and_path(argument: str) -> tuple[str | None, str]:
 
 def policy_argument(text: str) -> OutputPolicy:
     """A policy, for a quorum with its share."""
-    name, equals, share = text.partition("=")
-    if name not in POLICIES or (equals and POLICIES[name] is not Quorum):
-        raise argparse.ArgumentTypeError(
-            f"a policy is one of {', '.join(POLICIES)}, and quorum=SHARE, not {text!r}"
-        )
-    if not equals:
-        return POLICIES[name]()
     try:
-        return Quorum(fraction=float(share))
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"a quorum is a share above 0 and at most 1, not {share!r}"
-        ) from None
+        return policy_named(text)
+    except ValueError as reason:
+        raise argparse.ArgumentTypeError(str(reason)) from None
 
 
 def declaration_argument(text: str) -> tuple[str | None, list[Fact]]:

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import NoReturn
 
-from anabranch.cli import check, convert, demo, diff, doctor, generate, init, merge, run, show
+from anabranch.cli import check, convert, diff, generate, init, merge, run, show
+from anabranch.cli.demo import command as demo
+from anabranch.cli.doctor import command as doctor
 
 COMMANDS = {
     "show": show,

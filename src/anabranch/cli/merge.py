@@ -141,7 +141,7 @@ def run(options: argparse.Namespace) -> int:
     """Write the merged stream, and say who led and who disagreed."""
     from anabranch.cli import quarantine
     from anabranch.cli.progress import progress, said_if_slow
-    from anabranch.connectors.writing import Target
+    from anabranch.connectors.files.writing import Target
 
     files = named_files(options.files)
     paths = list(files.values())
@@ -350,7 +350,7 @@ def _print_json(answer: dict[str, Any], options: argparse.Namespace) -> None:
 
 def _status_fields(status: Status, clock: Clock) -> dict[str, Any]:
     """A status as JSON fields, with times as everywhere: null is infinite, what never was is left out."""
-    from anabranch.cli.shown import time_field
+    from anabranch.cli.display import time_field
 
     def with_times(fields: dict[str, Any], *names: str) -> dict[str, Any]:
         times = {key: value for name in names for key, value in time_field(name, fields[name], clock).items()}
@@ -365,7 +365,7 @@ def _status_fields(status: Status, clock: Clock) -> dict[str, Any]:
 
 def _disagreement_fields(one: Disagreement, clock: Clock) -> dict[str, Any]:
     """Who has which event where the output has which; null where there is none."""
-    from anabranch.cli.shown import event_fields, time_field
+    from anabranch.cli.display import event_fields, time_field
     from anabranch.model.elements import Event
 
     def event(end: int | None) -> dict[str, Any] | None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from anabranch.cli.shown import time_field
-from anabranch.engines.spark.query.status import EVENTS
+from anabranch.cli.display import time_field
+from anabranch.engines.spark.query.status import events_in
 from anabranch.engines.spark.query.status_text import since_snapshots
 from anabranch.kernels.merge.status import removals
 from anabranch.model.time import BEGINNING, FOREVER, tick_text
@@ -18,7 +17,7 @@ from anabranch.model.time import BEGINNING, FOREVER, tick_text
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from anabranch.cli.following import Totals
+    from anabranch.engines.spark.query.follow import Totals
     from anabranch.engines.spark.query.status import Replica, Status
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -56,8 +55,8 @@ class Lines:
         """One micro-batch for people; what is nothing to worry about is left out."""
         parts = [
             f"micro-batch {status.batch}",
-            f"in {rows(status.heard):,}",
-            f"out {rows(status.said):,}",
+            f"in {events_in(status.heard):,}",
+            f"out {events_in(status.said):,}",
             f"stable until {self.time(status.frontier)}",
             *self._replicas(status),
             f"state {_size(status.state_bytes)}",
@@ -165,11 +164,6 @@ class Lines:
             "dropped": totals.dropped,
             "disagreements": totals.disagreements,
         }
-
-
-def rows(counts: Mapping[str, int]) -> int:
-    """How many elements are about events: stables, attaches and detaches are not counted."""
-    return sum(counts.get(kind, 0) for kind in EVENTS)
 
 
 def leader(status: Status) -> str | None:

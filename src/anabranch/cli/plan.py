@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from anabranch.cli.merge_tables import ChangesTable, MergeTable
 from anabranch.engines.spark.columns import columns_of
 from anabranch.engines.spark.merge import has_channels, replicas_of
 from anabranch.engines.spark.query.checkpoint import begun, completed
+from anabranch.jobs.merge_sections import ChangesSection, MergeSection
 from anabranch.kernels.merge.merger import Merger
 from anabranch.model.output_policy import Pace
 from anabranch.model.properties import Properties
@@ -19,8 +19,8 @@ from anabranch.rows.layout import ALONE, names_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from anabranch.cli.job import Job
     from anabranch.engines.spark.door import Door
+    from anabranch.jobs.job import Job
 
 ROLES = {
     "start": "the start of the lifetime",
@@ -86,7 +86,7 @@ def plan(job: Job, rows: DataFrame | Door, merged: DataFrame) -> Plan:
         status.reason,
         merger.explain().split("\n"),
         _columns(job.merge, rows),
-        _time_of_changes(job.merge, rows) if isinstance(job.merge, ChangesTable) else _time(job.merge),
+        _time_of_changes(job.merge, rows) if isinstance(job.merge, ChangesSection) else _time(job.merge),
         _replicas(job.merge, rows),
         {field.name: field.dataType.simpleString() for field in merged.schema.fields},
         source_of(job, rows),
@@ -99,7 +99,7 @@ def _as(job: Job) -> str:
     return f", as {job.sink.format}" if job.folder else ""
 
 
-def _merger(table: MergeTable | ChangesTable, rows: DataFrame | Door) -> Merger:
+def _merger(table: MergeSection | ChangesSection, rows: DataFrame | Door) -> Merger:
     """A merge with the replicas that are known, and one that stands for all others."""
     given = table.arguments()
     facts = given.get("properties")
@@ -122,7 +122,7 @@ def _merger(table: MergeTable | ChangesTable, rows: DataFrame | Door) -> Merger:
     return merger
 
 
-def _replicas(table: MergeTable | ChangesTable, rows: DataFrame | Door) -> list[str]:
+def _replicas(table: MergeSection | ChangesSection, rows: DataFrame | Door) -> list[str]:
     vouching = table.vouching()
     if vouching is None:
         return []
@@ -132,7 +132,7 @@ def _replicas(table: MergeTable | ChangesTable, rows: DataFrame | Door) -> list[
     return [words for words in told if words]
 
 
-def _columns(table: MergeTable | ChangesTable, rows: DataFrame | Door) -> dict[str, str]:
+def _columns(table: MergeSection | ChangesSection, rows: DataFrame | Door) -> dict[str, str]:
     roles: dict[str, list[str]] = {}
     for role, words in ROLES.items():
         name = getattr(table, role, None)
@@ -152,18 +152,18 @@ def _columns(table: MergeTable | ChangesTable, rows: DataFrame | Door) -> dict[s
     return found
 
 
-def _payload(table: MergeTable | ChangesTable, name: str) -> str:
-    if isinstance(table, ChangesTable):
+def _payload(table: MergeSection | ChangesSection, name: str) -> str:
+    if isinstance(table, ChangesSection):
         return "payload, names the row" if name in (names_of(table.key) or ()) else "payload"
     identity = names_of(table.identity)
     return "payload, tells events apart" if identity is None or name in identity else "payload, carried along"
 
 
-def _time(table: MergeTable) -> str:
+def _time(table: MergeSection) -> str:
     return f"{_lasting(table)}; {_reached(table)}"
 
 
-def _lasting(table: MergeTable) -> str:
+def _lasting(table: MergeSection) -> str:
     if table.end is not None:
         return f"an event lasts until its {table.end}"
     if table.duration is None:
@@ -171,7 +171,7 @@ def _lasting(table: MergeTable) -> str:
     return f"an event lasts {_length(table.duration, 'duration')}"
 
 
-def _reached(table: MergeTable) -> str:
+def _reached(table: MergeSection) -> str:
     if table.disorder is not None:
         return f"a row comes at most {_length(table.disorder, 'disorder')} after rows that start later"
     if table.kind is not None:
@@ -184,7 +184,7 @@ def _length(value: Any, what: str) -> str:
     return span_text(found) if isinstance(found, timedelta) else f"{found} ticks"
 
 
-def _time_of_changes(table: ChangesTable, rows: DataFrame | Door) -> str:
+def _time_of_changes(table: ChangesSection, rows: DataFrame | Door) -> str:
     from pyspark.sql import DataFrame
 
     if table.disorder is None:
@@ -205,10 +205,10 @@ def source_of(job: Job, rows: DataFrame | Door) -> str:
     """What is read, for people."""
     from pathlib import Path
 
-    from anabranch.cli.job_ends import SourceTable
-    from anabranch.connectors.change_feed.feeds import DeltaChanges
-    from anabranch.connectors.folder import Folder, listed
+    from anabranch.connectors.delta.feeds import DeltaChanges
+    from anabranch.connectors.folder.source import Folder, listed
     from anabranch.connectors.kafka.topics import Kafka
+    from anabranch.jobs.ends import SourceSection
 
     if isinstance(rows, Folder):
         there = listed(Path(rows.path))
@@ -220,6 +220,6 @@ def source_of(job: Job, rows: DataFrame | Door) -> str:
         tables = rows.feeds.tables
         named = [path if name == ALONE else f"{name} {path}" for name, path in tables.items()]
         return f"Delta table{'s' if len(tables) != 1 else ''}: {', '.join(named)}"
-    if isinstance(job.source, SourceTable):
+    if isinstance(job.source, SourceSection):
         return f"{job.source.format} of Spark's"
     return f"rows() of {job.file.name}"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def record(violation: Violation, file: str) -> dict[str, Any]:
     """A violation as a JSON object; the element is in the text notation, or the raw line if it is none."""
-    from anabranch.cli.shown import element_text, time_field
+    from anabranch.cli.display import element_text, time_field
 
     return {
         "file": file,
@@ -65,7 +65,7 @@ def write(violations: Iterable[tuple[str, Violation]], path: str) -> None:
     """All violations, with the files they are in, one per line."""
     import json
 
-    from anabranch.connectors.writing import whole
+    from anabranch.connectors.files.writing import whole
 
     with whole(path) as file:
         for name, violation in violations:

@@ -103,9 +103,9 @@ from anabranch.cli.arguments import add_json
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from anabranch.cli.following import Totals
-    from anabranch.cli.job import Job
     from anabranch.cli.micro_batches import Lines
+    from anabranch.engines.spark.query.follow import Totals
+    from anabranch.jobs.job import Job
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -123,8 +123,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Check the file, and run what it says."""
-    from anabranch.cli.beforehand import check_job
-    from anabranch.cli.job import read_job
+    from anabranch.jobs.beforehand import check_job
+    from anabranch.jobs.job import read_job
 
     job = read_job(options.file)
     check_job(job)
@@ -170,8 +170,8 @@ def _merged(job: Job, spark: SparkSession) -> tuple[Any, DataFrame]:
 
 
 def _check(job: Job, spark: SparkSession, options: argparse.Namespace) -> int:
-    from anabranch.cli.beforehand import check_started
     from anabranch.cli.plan import plan
+    from anabranch.jobs.beforehand import check_started
 
     rows, merged = _merged(job, spark)
     check_started(job, merged)
@@ -181,10 +181,10 @@ def _check(job: Job, spark: SparkSession, options: argparse.Namespace) -> int:
 
 
 def _run(job: Job, spark: SparkSession, options: argparse.Namespace) -> int:
-    from anabranch.cli.following import follow, stoppable
     from anabranch.cli.micro_batches import Lines
     from anabranch.cli.plan import source_of
     from anabranch.engines.spark.query.checkpoint import completed
+    from anabranch.engines.spark.query.follow import follow, stoppable
 
     rows, merged = _merged(job, spark)
     lines = Lines.of(merged, as_json=options.json)
@@ -208,7 +208,7 @@ def _run(job: Job, spark: SparkSession, options: argparse.Namespace) -> int:
 
 
 def _begins(checkpoint: Path, batch: int) -> str:
-    from anabranch.connectors.origin import files_of
+    from anabranch.connectors.folder.file_places import files_of
 
     count = files_of(checkpoint, batch)
     what = "" if count == 0 else f" {count} file{'s' if count != 1 else ''},"

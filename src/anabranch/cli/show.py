@@ -89,7 +89,7 @@ def _first(batches: Iterator[Batch], count: int | None) -> Iterator[Batch]:
 
 
 def _print_json(name: str, an_input: Input, clock: Clock) -> None:
-    from anabranch.cli.shown import counted_events, event_fields, time_field
+    from anabranch.cli.display import counted_events, event_fields, time_field
     from anabranch.model.freeze import freeze
     from anabranch.model.time import FOREVER
 
@@ -114,7 +114,7 @@ def _print_relation(name: str, an_input: Input, options: argparse.Namespace, clo
     from rich.table import Table
     from rich.text import Text
 
-    from anabranch.cli.shown import counted_events, payload_shown
+    from anabranch.cli.display import counted_events, payload_shown
     from anabranch.cli.timeline import Glyphs, timeline
     from anabranch.model.freeze import freeze
     from anabranch.model.time import lifetime_text, tick_text
@@ -176,7 +176,7 @@ def _more(there: int, limit: int) -> str:
 def _print_history(
     valid: list[Batch], inputs: dict[str, Input], options: argparse.Namespace, clock: Clock
 ) -> None:
-    from anabranch.cli.shown import event_fields, payload_shown
+    from anabranch.cli.display import event_fields, payload_shown
     from anabranch.cli.timeline import Glyphs
     from anabranch.model.history import history
     from anabranch.model.time import lifetime_text

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from anabranch.cli.shown import payload_shown
+from anabranch.cli.display import payload_shown
 from anabranch.model.elements import Event
 from anabranch.model.time import BEGINNING, FOREVER, Clock, tick_text
 

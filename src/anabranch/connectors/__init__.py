@@ -1,1 +1,1 @@
-"""Doors to the outside: files in every format a stream is written in."""
+"""Doors to the outside: files, folders, Kafka, Delta tables; of Spark only sources and sinks know."""

@@ -147,3 +147,16 @@ POLICIES: dict[str, type[OutputPolicy]] = {
     policy.name: policy
     for policy in (FirstThenFinal, EveryChange, HalfFrozen, FinalOnly, FollowLeader, Quorum)
 }
+
+
+def policy_named(text: str) -> OutputPolicy:
+    """A policy by its name, for a quorum with its share."""
+    name, equals, share = text.partition("=")
+    if name not in POLICIES or (equals and POLICIES[name] is not Quorum):
+        raise ValueError(f"a policy is one of {', '.join(POLICIES)}, and quorum=SHARE, not {text!r}")
+    if not equals:
+        return POLICIES[name]()
+    try:
+        return Quorum(fraction=float(share))
+    except ValueError:
+        raise ValueError(f"a quorum is a share above 0 and at most 1, not {share!r}") from None

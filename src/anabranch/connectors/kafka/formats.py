@@ -8,35 +8,18 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from anabranch.connectors.json_rows import json_rows
-from anabranch.connectors.time_texts import in_zone
+from anabranch.connectors.files.json_rows import json_rows
+from anabranch.connectors.files.time_texts import in_zone
+from anabranch.connectors.files.values import Values
 
 WIRE = b"\x00"
 """What a value begins with that names its schema by a registry's number, before the number in four bytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Values:
-    """Rows, the number of the value that each comes of, and the values that are no rows."""
-
-    rows: pa.RecordBatch
-    origin: NDArray[np.int64]
-    refused: list[tuple[int, str]]
-
-
-class Format(Protocol):
-    """How values are read."""
-
-    def read(self, values: Sequence[bytes | None], columns: pa.Schema) -> Values:
-        """The rows that values stand for."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

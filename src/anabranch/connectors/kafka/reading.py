@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from anabranch.connectors.files.values import Format
 from anabranch.connectors.kafka.cluster import BrokerError, Topic, TopicError
-from anabranch.connectors.kafka.formats import Format
 from anabranch.model.validity import Rule
 from anabranch.rows.layout import Layout
 from anabranch.rows.reading import Place, Read, read_rows

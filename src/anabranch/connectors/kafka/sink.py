@@ -26,10 +26,10 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from anabranch.connectors.files.local_path import local_path
+from anabranch.connectors.folder.file_places import FilePlaces
 from anabranch.connectors.kafka.cluster import SECONDS, BrokerError, Cluster, Topic, check_packages
 from anabranch.connectors.kafka.envelopes import envelopes
-from anabranch.connectors.local_path import local_path
-from anabranch.connectors.origin import FilePlaces
 from anabranch.engines.spark.merge import POLICY
 from anabranch.engines.spark.query.begun_with import begun_with, check_begun_with, topic_sink
 from anabranch.engines.spark.query.check import went_back
@@ -38,8 +38,8 @@ from anabranch.engines.spark.query.failure import told_to_driver
 from anabranch.engines.spark.query.provenance import check_apart, folder_of, is_numbered
 from anabranch.engines.spark.query.seal import seal
 from anabranch.engines.spark.query.start import check_elements, check_streaming, check_trigger, started
-from anabranch.engines.spark.transport.unpacking import REFUSED, TIMES
 from anabranch.model.identity import identities
+from anabranch.rows.element_columns import REFUSED, TIMES
 from anabranch.rows.layout import names_of
 from anabranch.rows.text import text_of
 

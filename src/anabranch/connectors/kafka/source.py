@@ -24,9 +24,10 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from anabranch.connectors.files.debezium import Debezium
+from anabranch.connectors.files.values import Format
 from anabranch.connectors.kafka.cluster import Cluster, Positions, Topic, TopicError
-from anabranch.connectors.kafka.debezium import Debezium
-from anabranch.connectors.kafka.formats import Arrow, Avro, Format, Json
+from anabranch.connectors.kafka.formats import Arrow, Avro, Json
 from anabranch.connectors.kafka.reading import Reader, Records, RecordStretch
 from anabranch.engines.spark.query.failure import told_to_driver
 from anabranch.engines.spark.stages import parcel_columns, parcel_rows

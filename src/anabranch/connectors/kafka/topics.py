@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from anabranch.connectors.files.debezium import Debezium
+from anabranch.connectors.files.envelope_columns import with_change
+from anabranch.connectors.files.time_texts import zone_named
+from anabranch.connectors.files.values import Format
 from anabranch.connectors.kafka.cluster import SECONDS, Topic, check_packages
-from anabranch.connectors.kafka.debezium import Debezium, with_change
-from anabranch.connectors.kafka.formats import Arrow, Avro, Format, Json, check_package
+from anabranch.connectors.kafka.formats import Arrow, Avro, Json, check_package
 from anabranch.connectors.kafka.reading import Records
 from anabranch.connectors.kafka.source import NAME, Feeds, KafkaSource
-from anabranch.connectors.time_texts import zone_named
 from anabranch.engines.spark.columns import Columns
 from anabranch.engines.spark.session.schema_argument import struct_of
 from anabranch.engines.spark.session.session import tasks_of

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from anabranch.engines.spark.transport.unpacking import REFUSED, TIMES
 from anabranch.model.batch import KINDS, Batch, Kind
 from anabranch.model.events import Events
 from anabranch.model.identity import Words
 from anabranch.model.rows import rows_without_columns
 from anabranch.model.time import BEGINNING, FOREVER
+from anabranch.rows.element_columns import REFUSED, TIMES
 
 NESTED = "payload"
 

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from anabranch.connectors.tables.micro_batch import MicroBatch
 from anabranch.connectors.tables.table_error import TableError
-from anabranch.engines.spark.transport.unpacking import REFUSED
 from anabranch.rows.clock import on_clock
+from anabranch.rows.element_columns import REFUSED
 
 FROM, TO = "valid_from", "valid_to"
 

@@ -20,13 +20,14 @@ from anabranch.engines.spark.session.session import shards_of
 from anabranch.engines.spark.stages import OBSERVED, packed, run_last
 from anabranch.engines.spark.transport.packing import ROWS, Packing
 from anabranch.engines.spark.transport.shards import shard_ids
-from anabranch.engines.spark.transport.unpacking import REFUSED, TIMES, Unpacking
+from anabranch.engines.spark.transport.unpacking import Unpacking
 from anabranch.kernels.merge.merger import Generalise, Merger
 from anabranch.model.identity import identities
 from anabranch.model.output_policy import POLICIES, FinalOnly, FirstThenFinal, OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.span import span
 from anabranch.model.validity import Drop, Policy, Quarantine, Raise
+from anabranch.rows.element_columns import REFUSED, TIMES
 from anabranch.rows.layout import ALONE, Layout, names_of
 from anabranch.rows.refusal import FIELDS
 from anabranch.rows.vouching import Lossy, check_answered, is_inferred

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from anabranch.engines.spark.transport.unpacking import REFUSED, TIMES
+from anabranch.rows.element_columns import REFUSED, TIMES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

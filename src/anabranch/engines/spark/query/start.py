@@ -12,7 +12,7 @@ from anabranch.engines.spark.query.begun_with import BegunWith, keep_begun_with
 from anabranch.engines.spark.query.check import check_sound
 from anabranch.engines.spark.query.failure import failure
 from anabranch.engines.spark.query.lock import held
-from anabranch.engines.spark.transport.unpacking import TIMES
+from anabranch.rows.element_columns import TIMES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -186,3 +186,8 @@ def _one(replicas: Sequence[Replica]) -> Replica:
     counts = ("elements", "led", "disagreements", "holes", "filled", "late", "refused", "removed")
     summed = {name: sum(getattr(one, name) for one in replicas) for name in (*counts, "since_snapshot")}
     return msgspec.structs.replace(first, **summed)
+
+
+def events_in(counts: Mapping[str, int]) -> int:
+    """How many elements are about events: stables, attaches and detaches are not counted."""
+    return sum(counts.get(kind, 0) for kind in EVENTS)

@@ -13,11 +13,10 @@ from anabranch.model.batch import KINDS, Batch, Kind
 from anabranch.model.schema import conformed
 from anabranch.model.time import FOREVER
 from anabranch.rows.clock import on_clock
+from anabranch.rows.element_columns import REFUSED, TIMES
 from anabranch.rows.refusal import FIELDS, Refusal
 
-REFUSED = "refused"
 STATUS = "status"
-TIMES = ("start", "end", "old_end")
 BYTES = 4 << 20
 """Bytes of rows that leave a shard together, about."""
 

@@ -1,0 +1,35 @@
+"""What the query and its judge run, compiled while Spark starts; each worker would compile it for itself.
+
+There is something to compile the first time on a machine only; others find it in Numba's cache.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from anabranch.cli.demo.feed import columns, relation
+from anabranch.cli.demo.readings import Reading
+from anabranch.cli.demo.replicas import Row
+from anabranch.engines.spark.fragment import Fragment
+from anabranch.engines.spark.shard import Shard
+from anabranch.engines.spark.transport import parcel
+from anabranch.engines.spark.transport.packing import ROWS, Packing
+from anabranch.model.properties import Properties
+from anabranch.rows.layout import Layout
+from anabranch.rows.reading import Place, read_rows
+
+
+def warm(truth: Sequence[Reading], said: Mapping[str, Sequence[Row]]) -> None:
+    """Let one shard hear in this process what the query will hear."""
+    layout = Layout("start", "end", "old_end", kind="kind", replica="replica", payload=("sensor", "value"))
+    fragment = Fragment(properties=Properties.of("keyed"))
+    reads = []
+    for name, rows in said.items():
+        batch = columns(rows)
+        replica = pa.array([name] * len(rows)).dictionary_encode()
+        reads.append(read_rows(layout, batch.append_column("replica", replica), Place(name)))
+    parcels = [part for _, part in Packing(layout, 1, ROWS, ordered=True).parcels([reads])]
+    shard = Shard(fragment)
+    shard.hear([parcel.from_bytes(parcel.to_bytes(part)) for part in parcels])
+    Shard.load(fragment, 0, shard.dump())
+    relation(truth)

@@ -1,0 +1,216 @@
+"""Delta tables as `merge_changes` takes them: what changed in each, version by version."""
+
+import base64
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from anabranch.connectors.delta.source import EARLIEST, LATEST, NAME, SNAPSHOT, ChangesSource, Feeds
+from anabranch.connectors.files.local_path import local_path
+from anabranch.engines.spark.columns import Columns
+from anabranch.engines.spark.session.session import tasks_of
+from anabranch.engines.spark.transport.packing import Packing
+from anabranch.model.schema import SchemaError
+from anabranch.rows.layout import ALONE, Layout
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+REPLICA = "replica"
+"""The column that holds the name of the table of each row."""
+VERSIONS_PER_TRIGGER = 100
+
+
+@dataclass(frozen=True)
+class DeltaChanges:
+    """The changes of Delta tables, as `merge_changes` takes them in place of a frame."""
+
+    sparkSession: "SparkSession"  # noqa: N815
+    schema: "StructType"
+    feeds: Feeds
+
+    @property
+    def replica(self) -> str | None:
+        """The column in which it says who sent a row, if it adds one."""
+        return self.feeds.names.get(REPLICA)
+
+    @property
+    def op(self) -> str:
+        """The column in which it says what was done to a row."""
+        return self.feeds.names["op"]
+
+    @property
+    def replicas(self) -> tuple[str, ...]:
+        """The names of the tables, where there are several."""
+        return () if self.replica is None else tuple(self.feeds.tables)
+
+    @property
+    def channels(self) -> bool:
+        """No: the versions of a table are in order."""
+        return False
+
+    def told(self, layout: Layout) -> Mapping[str, Any]:
+        """Nothing: a sink need not know which tables were read."""
+        return {}
+
+    def parcels(self, packing: Packing, ids: tuple[int, ...]) -> "DataFrame":
+        """The changes as parcels."""
+        return (
+            self.sparkSession.readStream.format(NAME)
+            .option("feeds", msgspec.json.encode(self.feeds).decode())
+            .option("packing", msgspec.json.encode(packing).decode())
+            .option("shards", msgspec.json.encode(ids).decode())
+            .option("tasks", str(tasks_of(self.sparkSession)))
+            .load()
+        )
+
+
+def delta_changes(
+    spark: "SparkSession",
+    tables: str | Path | Iterable[str | Path] | Mapping[str, str | Path],
+    *,
+    op: str = "op",
+    time: str | None = "time",
+    version: str | None = None,
+    start: str | int = EARLIEST,
+    versions_per_trigger: int = VERSIONS_PER_TRIGGER,
+) -> DeltaChanges:
+    """What changes in Delta tables, for `merge_changes`.
+
+    ``tables`` is one table; or several, each a replica that has the name of its folder; or a mapping from
+    names of replicas to tables. Their change data feeds are on (``delta.enableChangeDataFeed``). A row has
+    the columns of the table, what happened to it in ``op``, the time of the commit in ``time`` and, if that
+    is named, the version of the table in ``version``; None leaves ``time`` out. Where there are replicas, the
+    column ``replica`` has their names. An update is a delete of the row before it and an insert of the row
+    after it, at one time.
+
+    A new checkpoint begins at ``start``: earliest (version 0), latest (what changes from now on), snapshot
+    (the rows that are there now, then what changes), or a version. At most ``versions_per_trigger`` versions
+    of each table are read per micro-batch.
+    """
+    check_package()
+    named = _replicas(tables)
+    if versions_per_trigger < 1:
+        raise ValueError(f"versions_per_trigger is 1 or more, not {versions_per_trigger}")
+    if start not in (EARLIEST, LATEST, SNAPSHOT) and (not isinstance(start, int) or start < 0):
+        error = ValueError(
+            f"a new checkpoint begins {EARLIEST}, {LATEST}, {SNAPSHOT} or at a version, not {start!r}"
+        )
+        error.add_note("A version is a number, 0 for the first.")
+        raise error
+    struct, names = _described(named, op, time, version)
+    feeds = Feeds(named, _encoded(spark, struct), names, start, versions_per_trigger)
+    spark.dataSource.register(ChangesSource)
+    return DeltaChanges(spark, struct, feeds)
+
+
+def change_columns(
+    tables: str | Path | Iterable[str | Path] | Mapping[str, str | Path],
+    op: str,
+    time: str | None,
+    version: str | None,
+    zone: str,
+) -> Columns:
+    """The columns that `delta_changes` gives rows, without a session."""
+    check_package()
+    named = _replicas(tables)
+    struct, names = _described(named, op, time, version)
+    replica = names.get(REPLICA)
+    known = () if replica is None else tuple(named)
+    return Columns(struct, zone, is_door=True, replica=replica, replicas=known, op=op)
+
+
+def _described(
+    named: Mapping[str, str], op: str, time: str | None, version: str | None
+) -> "tuple[StructType, dict[str, str]]":
+    """The columns of changes of tables, and what those that are added are called."""
+    columns = _columns(named)
+    replica = None if list(named) == [ALONE] else REPLICA
+    added = {"op": op, "time": time, "version": version, "replica": replica}
+    names = {what: name for what, name in added.items() if name is not None}
+    _check_names(columns, names)
+    return _struct(columns, names), names
+
+
+def _replicas(tables: str | Path | Iterable[str | Path] | Mapping[str, str | Path]) -> dict[str, str]:
+    if isinstance(tables, str | Path):
+        return {ALONE: str(local_path(tables))}
+    if isinstance(tables, Mapping):
+        named = {str(name): str(local_path(path)) for name, path in tables.items()}
+    else:
+        paths = [local_path(path) for path in tables]
+        named = {path.name: str(path) for path in paths}
+        if len(named) < len(paths):
+            error = ValueError(
+                f"replicas are called as their folders are, and two are called {paths[0].name!r}"
+            )
+            error.add_note("Name them: {'east': path, 'west': path}.")
+            raise error
+    if not named:
+        raise ValueError("there is at least one table, none is given")
+    return named
+
+
+def _columns(tables: Mapping[str, str]) -> "pa.Schema":
+    """The columns of the tables, which have the same."""
+    from anabranch.connectors.delta.reading import opened
+
+    found: dict[str, pa.Schema] = {}
+    for path in tables.values():
+        found[path] = opened(path).columns
+        first, columns = next(iter(found.items()))
+        for field in columns:
+            theirs = found[path].field(field.name) if field.name in found[path].names else None
+            if theirs is None or theirs.type != field.type:
+                what = "has none" if theirs is None else f"has {theirs.type}"
+                error = SchemaError(f"column {field.name!r} of {first} is {field.type}, and {path} {what}")
+                error.add_note("Replicas of one table have the same columns; cast or add it in the table.")
+                raise error
+    return columns
+
+
+def _check_names(columns: "pa.Schema", names: Mapping[str, str]) -> None:
+    lower = [name.lower() for name in columns.names]
+    for what, name in names.items():
+        if name.lower() in lower:
+            error = ValueError(f"{what} is the column {name!r}, and the table has one of that name")
+            error.add_note(
+                "Rename the column of the table."
+                if what == REPLICA
+                else f"Call the added one something else: {what}='…'."
+            )
+            raise error
+    if len(set(names.values())) < len(names):
+        raise ValueError(f"the columns that are added have different names, not {', '.join(names.values())}")
+
+
+def _struct(columns: "pa.Schema", names: Mapping[str, str]) -> "StructType":
+    from pyspark.sql.pandas.types import from_arrow_schema
+    from pyspark.sql.types import LongType, StringType, TimestampType
+
+    struct = from_arrow_schema(columns)
+    kinds = {"op": StringType(), "time": TimestampType(), "version": LongType(), "replica": StringType()}
+    for what, name in names.items():
+        struct = struct.add(name, kinds[what])
+    return struct
+
+
+def _encoded(spark: "SparkSession", struct: "StructType") -> str:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    return base64.b64encode(to_arrow_schema(struct, timezone=zone).serialize()).decode()
+
+
+def check_package() -> None:
+    """Raise where what Delta tables are read through is not installed."""
+    if find_spec("deltalake") is None:
+        error = ImportError("changes are read through the package deltalake, and it is not installed")
+        error.add_note("Type: pip install 'anabranch[delta]'")
+        raise error

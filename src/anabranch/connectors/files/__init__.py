@@ -1,0 +1,1 @@
+"""Streams and rows in files, for any engine."""

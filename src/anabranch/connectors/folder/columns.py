@@ -1,0 +1,82 @@
+"""The columns that the rows of a folder have, by what is in it and what is said of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anabranch.connectors.files.debezium import Debezium
+from anabranch.connectors.files.envelope_columns import with_change
+from anabranch.connectors.files.local_path import local_path
+from anabranch.connectors.folder.listing import Listing, listing
+from anabranch.connectors.folder.reading import REPLICA, file_schema, format_of
+from anabranch.engines.spark.session.schema_argument import struct_of
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True, slots=True)
+class FolderColumns:
+    """A folder that is there, and its columns."""
+
+    place: Path
+    schema: "StructType"
+    by_replica: bool | None
+    """There is a folder for each replica, or there is none; None: nothing is there yet, and rows say it."""
+    replicas: tuple[str, ...]
+    """The folders of replicas that are there."""
+    adds_replica: bool
+    """The column ``replica`` is no column of the files: it holds the names of their folders."""
+
+
+def folder_columns(
+    path: str | Path,
+    schema: "StructType | str | None",
+    by_replica: bool | None,
+    form: Debezium | None = None,
+    read: "Callable[[StructType | str], StructType]" = struct_of,
+) -> FolderColumns:
+    """The columns of the files of a folder, envelopes or not; ``read`` makes a schema of a text."""
+    place = local_path(path)
+    if not place.is_dir():
+        error = FileNotFoundError(f"{place} is not a folder that is there")
+        error.add_note("Give the folder that holds the files, or a sub-folder for each replica.")
+        raise error
+    now = listing(place)
+    struct = _first_schema(place, now) if schema is None else read(schema)
+    if form is not None:
+        struct = with_change(struct, form)
+    named = REPLICA in struct.names
+    if by_replica is None and not now.empty:
+        by_replica = now.by_replica
+    if by_replica is not None:
+        now.in_form(place, by_replica=by_replica)
+    elif not named:
+        unknown = ValueError(
+            f"{place} is empty, and whether it will have a folder for each replica decides about its columns"
+        )
+        unknown.add_note("Make the folder of a replica in it, or give by_replica=True;")
+        unknown.add_note("by_replica=False, if the files will be in the folder itself.")
+        raise unknown
+    added = bool(by_replica) and not named
+    replicas = tuple(now.files) if added and now.by_replica else ()
+    return FolderColumns(place, _with_replica(struct) if added else struct, by_replica, replicas, added)
+
+
+def _first_schema(place: Path, now: Listing) -> "StructType":
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    for files in now.files.values():
+        for name, file in files.items():
+            if format_of(name) != "jsonl":
+                return from_arrow_schema(file_schema(str(file)))
+    error = ValueError(f"no Parquet or Arrow file is in {place} to take the columns from")
+    error.add_note("Pass schema='room string, at timestamp, …'; JSON lines do not say their types.")
+    raise error
+
+
+def _with_replica(schema: "StructType") -> "StructType":
+    from pyspark.sql.types import StringType, StructType
+
+    return StructType(schema.fields).add(REPLICA, StringType())

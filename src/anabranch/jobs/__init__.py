@@ -1,0 +1,1 @@
+"""A merge with its ends as a TOML or Python file."""

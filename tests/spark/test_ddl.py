@@ -1,0 +1,38 @@
+"""Schemas as text are read without Spark as Spark reads them, or not at all."""
+
+import pytest
+
+from anabranch.engines.spark.session.ddl import UnknownTypeError, struct_of_ddl
+
+TEXTS = [
+    "sensor string, at timestamp, level double",
+    "a int, b: bigint, `c d` string not null, e decimal(10, 2), f decimal, g DECIMAL(7)",
+    "x array<struct<a: int, b: map<string, array<double>>>>, y timestamp_ntz, z binary",
+    "a STRING COMMENT 'it''s', b date not null comment 'b', c boolean, d smallint, e tinyint, f float",
+    "s struct<a int, b string not null>, t struct<`a b`: long>",
+]
+
+
+def test_a_schema_is_read_as_spark_reads_it(spark):
+    from pyspark.sql.types import StructType
+
+    for text in TEXTS:
+        found, theirs = struct_of_ddl(text), StructType.fromDDL(text)
+        assert found is None or found.simpleString() == theirs.simpleString()
+        assert found is None or [one.nullable for one in found] == [one.nullable for one in theirs]
+
+
+@pytest.mark.parametrize("text", TEXTS[:3])
+def test_usual_schemas_are_read_without_spark(text):
+    assert struct_of_ddl(text) is not None
+
+
+@pytest.mark.parametrize("text", ["", "a", "a int b int", "a int,", "a ???", "a char(3)", "a array<int"])
+def test_what_is_not_understood_is_left_to_spark(text):
+    assert struct_of_ddl(text) is None
+
+
+def test_a_word_that_is_no_type_is_told_with_the_one_that_is_meant():
+    with pytest.raises(UnknownTypeError, match="'strng' is no type of Spark's") as caught:
+        struct_of_ddl("sensor strng, at timestamp")
+    assert caught.value.__notes__[0] == "Is it 'string' that is meant?"
