@@ -1,7 +1,7 @@
 """Every operator of plans beside its meaning: what the laws of plans range over.
 
-A row gives an operator over streams and the function on bags of events that it means, drawn from a seed. A bag
-is a list of (payload, start, end), the payload as sorted pairs of name and value.
+A row gives an operator over streams and the function on bags of events that it means, drawn from a seed. A
+bag is a list of (payload, start, end), the payload as sorted pairs of name and value.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,9 +1,9 @@
 """One random plan beside its meaning, push by push.
 
-The plan, its streams, how they are cut and interleaved, and where the state is dumped and loaded are drawn from
-a seed alone. After every push the output is valid, also against its own stables; what is out is what the plan
-means of what came in, where that follows from the events alone, and at the end in every case; then nothing is
-held.
+The plan, its streams, how they are cut and interleaved, and where the state is dumped and loaded are drawn
+from a seed alone. After every push the output is valid, also against its own stables; what is out is what
+the plan means of what came in, where that follows from the events alone, and at the end in every case; then
+nothing is held.
 """
 
 from collections import Counter
@@ -51,7 +51,7 @@ def drawn_plan(random: Random, operators: Sequence[Operator] = OPERATORS) -> Pla
         drawn: Drawn = operator.draw(random, [one.stream for one in below])
 
         def meaning(bags: dict[str, Bag], frontiers: dict[str, int]) -> Bag:
-            # Deep in a plan a frontier is not known by the sources alone: plans that wait are judged at the end.
+            # Deep in a plan a frontier is not known by the sources alone: who waits is judged at the end.
             least = min(frontiers.values())
             return drawn.meaning([one.meaning(bags, frontiers) for one in below], [least] * len(below))
 
@@ -95,7 +95,8 @@ def check(seed: int, operators: Sequence[Operator] = OPERATORS) -> None:
     plan = drawn_plan(random, operators)
     shape = Shape(events=12, horizon=15, payloads=4) if random.random() < 0.3 else None
     streams = {
-        name: [widened(element) for element in replicas(random, 1, shape=shape)[1][0]] for name in plan.sources
+        name: [widened(element) for element in replicas(random, 1, shape=shape)[1][0]]
+        for name in plan.sources
     }
     job = plan.stream.open()
     worlds = {name: World() for name in plan.sources if name in job.sources}
@@ -119,7 +120,9 @@ def say(output: World, elements: Sequence[Element], plan: Plan) -> None:
     for element in elements:
         broken = output.apply(element)
         assert broken is None, f"{plan.text}: {element} breaks {broken}"
-    assert not any(isinstance(element, Stable) for element in elements[:-1]), f"{plan.text}: a stable comes last"
+    assert not any(isinstance(element, Stable) for element in elements[:-1]), (
+        f"{plan.text}: a stable comes last"
+    )
 
 
 def compare(plan: Plan, worlds: dict[str, World], output: World) -> None:

@@ -74,7 +74,7 @@ class Flow:
             return
         with stage.node.line.named():
             operator = stage.node.operator(state)
-        if hasattr(operator, "map"):
+        if isinstance(operator, Step):
             stage.step = operator
         else:
             stage.kernel = operator

@@ -96,6 +96,7 @@ class Kernel(Protocol):
         ...
 
 
+@runtime_checkable
 class Step(Protocol):
     """An operator without state: a map of batches, and a monotone map of promises."""
 

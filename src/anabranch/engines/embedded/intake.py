@@ -125,6 +125,7 @@ def _name(source: Source, replica: str | None) -> str:
 
 def rows_in_columns(source: Source, given: Any) -> pa.RecordBatch:
     """Rows of any form in the columns of a source."""
+    assert source.columns is not None, "rows have columns"
     if isinstance(given, Mapping):
         given = [given]
     if isinstance(given, Iterable) and not hasattr(given, "__arrow_c_stream__") and not _is_arrow(given):

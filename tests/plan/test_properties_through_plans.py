@@ -1,0 +1,68 @@
+"""What is known of a stream follows from what is known of its sources, and picks the case of a merge (LM IV-G)."""
+
+import anabranch as ab
+from anabranch import Case, Fact, col
+from anabranch.plan.merge import Merge
+
+
+def source(name, *facts, **more):
+    return ab.source(name, {"room": "string", "level": "int64"}, properties=facts, **more)
+
+
+def case_of(*streams):
+    merged = ab.merge(*streams).node
+    assert isinstance(merged, Merge)
+    return merged.choice.case
+
+
+def test_sources_that_are_strictly_increasing_and_insert_only_merge_in_r0():
+    streams = [source(name, "insert only", "strictly increasing") for name in "ab"]
+    assert case_of(*streams) is Case.R0
+    assert case_of(*(stream.filter(col("level") > 1).drop("level") for stream in streams)) is Case.R0
+
+
+def test_what_is_final_and_in_order_merges_in_r1_whatever_it_was():
+    streams = [source(name).final(ordered=True) for name in "ab"]
+    assert case_of(*streams) is Case.R1
+
+
+def test_a_selection_that_drops_the_key_loses_it():
+    keyed = [source(name, key=["room"]) for name in "ab"]
+    assert case_of(*keyed) is Case.R3
+    assert case_of(*(stream.drop("level") for stream in keyed)) is Case.R3
+    assert case_of(*(stream.drop("room") for stream in keyed)) is Case.R4
+    assert case_of(*(stream.rename({"room": "place"}) for stream in keyed)) is Case.R3
+
+
+def test_a_union_has_no_order_and_no_key():
+    perfect = [source(name, "insert only", "strictly increasing") for name in "ab"]
+    known = ab.union(*perfect).properties
+    assert Fact.INSERT_ONLY in known
+    assert Fact.ORDERED not in known
+    assert Fact.KEYED not in known
+
+
+def test_rows_are_insert_only_and_last_as_long_as_is_said():
+    rows = ab.source("rows", {"at": "int64", "room": "string"}, start="at", duration=7, disorder=2)
+    assert Fact.INSERT_ONLY in rows.properties
+    assert rows.properties.longest == 7
+    assert rows.clip(3).properties.longest == 3
+    assert Fact.INSERT_ONLY not in rows.ended().properties or Fact.INSERT_ONLY in rows.properties
+
+
+def test_rows_of_several_channels_are_in_order_within_each_alone():
+    columns = {"at": "int64", "channel": "int64", "place": "int64"}
+    promise = ["strictly increasing", "insert only"]
+    one = ab.source("one", columns, start="at", sequence="place", disorder=2, properties=promise)
+    many = ab.source("many", columns, start="at", channel="channel", sequence="place", disorder=2, properties=promise)
+    assert Fact.STRICTLY_INCREASING in one.properties
+    assert Fact.ORDERED not in many.properties
+    assert Fact.KEYED in many.properties
+
+
+def test_lossy_replicas_become_complete_where_they_are_merged():
+    heard = ab.source(
+        "heard", {"at": "int64", "gateway": "string"}, start="at", replica="gateway", disorder=1, lossy=True
+    )
+    assert Fact.COMPLETE not in heard.node.properties
+    assert Fact.COMPLETE in heard.merge().properties
