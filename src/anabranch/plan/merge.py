@@ -65,6 +65,11 @@ class Merge(Node):
         """The case that merges the inputs, and why."""
         return choose(self._sides(), self.policy, self.case)
 
+    @property
+    def mark(self) -> str:
+        """The case."""
+        return self.choice.case.name
+
     def _sides(self) -> dict[str, Side]:
         names = self.names or ("every replica",)
         return {
@@ -123,4 +128,4 @@ class Merge(Node):
 
     def words(self) -> str:
         """The policy and the case."""
-        return f"merge, {self.policy}; {self.choice.reason}"
+        return f"merge, policy {self.policy}; {self.choice.reason}"

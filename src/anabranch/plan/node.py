@@ -74,6 +74,11 @@ class Node:
         """The names by which the operator knows its inputs."""
         return ("",) * len(self.inputs)
 
+    @property
+    def mark(self) -> str:
+        """Which of its ways an operator goes, in a letter or two; nothing where it has one way."""
+        return ""
+
     def operator(self, state: State | None = None) -> Kernel | Step:
         """A kernel at its beginning, or as it was saved; or a step."""
         raise NotImplementedError
