@@ -1,4 +1,4 @@
-"""What is known of a stream follows from what is known of its sources, and picks the case of a merge (LM IV-G)."""
+"""What is known of a stream follows from its sources, and picks the case of a merge (LM IV-G)."""
 
 import anabranch as ab
 from anabranch import Case, Fact, col
@@ -54,7 +54,9 @@ def test_rows_of_several_channels_are_in_order_within_each_alone():
     columns = {"at": "int64", "channel": "int64", "place": "int64"}
     promise = ["strictly increasing", "insert only"]
     one = ab.source("one", columns, start="at", sequence="place", disorder=2, properties=promise)
-    many = ab.source("many", columns, start="at", channel="channel", sequence="place", disorder=2, properties=promise)
+    many = ab.source(
+        "many", columns, start="at", channel="channel", sequence="place", disorder=2, properties=promise
+    )
     assert Fact.STRICTLY_INCREASING in one.properties
     assert Fact.ORDERED not in many.properties
     assert Fact.KEYED in many.properties

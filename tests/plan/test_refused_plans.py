@@ -1,4 +1,4 @@
-"""A plan that cannot mean anything is refused when it is built, with the rule, the value and the user's line."""
+"""A plan that cannot mean anything is refused when it is built, with the rule, the value and the line."""
 
 import pytest
 
@@ -29,10 +29,10 @@ def refusal(build):
         (lambda: ROOMS.select("room", room=col("level")), "two are called 'room'", "another name"),
         (lambda: ROOMS.drop("floor"), "there is no column 'floor'", "'room', 'level'"),
         (lambda: ROOMS.rename({"floor": "x"}), "there is no column 'floor'", "'room', 'level'"),
-        (lambda: QUIET.final(), "gives out what the stable has passed", "disorder="),
-        (lambda: QUIET.sort(), "gives out what the stable has passed", "disorder="),
+        (QUIET.final, "gives out what the stable has passed", "disorder="),
+        (QUIET.sort, "gives out what the stable has passed", "disorder="),
         (lambda: ab.merge(QUIET, QUIET), "none ever promises anything", "disorder="),
-        (lambda: ab.union(), "there is none", ""),
+        (ab.union, "there is none", ""),
         (lambda: ab.union(ROOMS, ROOMS.drop("level")), "has 'level'", "Select, rename or add"),
         (
             lambda: ab.union(ROOMS, ROOMS.with_columns(level=col("level").cast("float64"))),
@@ -50,7 +50,11 @@ def refusal(build):
         (lambda: ab.source("s", {"a": "int32x"}), "one of Arrow's", "string, int64"),
         (lambda: ab.source("s", 7), "mapping of names to types", ""),
         (lambda: ab.source("s", {"a": "int64"}, key="b"), "column 'b'", "'a'"),
-        (lambda: ab.source("s", {"a": "int64"}, end="a"), "which of them is the start is not said", "start='at'"),
+        (
+            lambda: ab.source("s", {"a": "int64"}, end="a"),
+            "which of them is the start is not said",
+            "start='at'",
+        ),
         (lambda: ab.source("s", {"a": "int64"}, start="b"), "start is column 'b'", "'a'"),
         (lambda: ab.source("s", start="b"), "have columns", "source(name"),
         (

@@ -136,23 +136,26 @@ class Flow:
             self._take(stage, kernel.idle(name))
         self.run()
 
-    def end(self, source: str) -> None:
-        """A source has no more to say: it leaves the merges behind it, and is stable for ever to all else.
+    def end(self, source: str, *, closes: bool) -> None:
+        """A source has no more to say: it leaves the merges behind it.
 
-        Its end is no evidence to a merge that there is nothing beyond it, as long as others speak.
+        Its end is no evidence to a merge that there is nothing beyond it. Where it ``closes``, it is stable
+        for ever to all others, and to a merge that has no other input.
         """
-        self._end(self.entrances[source])
+        self._end(self.entrances[source], closes)
         self.run()
 
-    def _end(self, number: int) -> None:
+    def _end(self, number: int, closes: bool) -> None:
         for consumer, port in self.stages[number].consumers:
             stage = self.stages[consumer]
             if stage.step is not None:
-                self._end(consumer)
-            elif isinstance(stage.kernel, Joinable) and port is not None and len(stage.kernel.inputs) > 1:
+                self._end(consumer, closes)
+            elif port is None:
+                continue
+            elif isinstance(stage.kernel, Joinable) and (len(stage.kernel.inputs) > 1 or not closes):
                 if port in stage.kernel.inputs:
                     self._take(stage, stage.kernel.detach(port))
-            elif port is not None:
+            elif closes:
                 stage.promises.append((port, FOREVER))
 
     def shows(

@@ -130,10 +130,15 @@ class Job:
         self._attached(source, replica).idle(replica)
         return self._formed(self._passed, source)
 
-    def end(self, source: str) -> dict[str, Batch]:
-        """What comes out when a source is at its end and others are not."""
+    def end(self, source: str, *, closes: bool = True) -> dict[str, Batch]:
+        """What comes out when a source is at its end and others are not; see `Flow.end`.
+
+        One that is stable for ever already stays, to be compared with the others.
+        """
         self._source(source)
-        self.flow.end(source)
+        gate = self.gates[source]
+        if any(gate.reached(name) != FOREVER for name in gate.frontiers):
+            self.flow.end(source, closes=closes)
         return self._passed(source)
 
     def close(self) -> Any:

@@ -1,7 +1,7 @@
 """A plan over live inputs: each is read by a thread of its own, and what arrives first is pushed first.
 
-An input that ends leaves the merges behind it. One that raises, or says what is refused, has failed: it is at
-its end too, and the others go on.
+An input that ends leaves the merges behind it: its end promises nothing. One that raises, or says what is
+refused, has failed: it is at its end too, and the others go on.
 
 Memory: what the plan holds, and ``waiting`` pieces of each input.
 """
@@ -63,7 +63,7 @@ def _live(
                 failures[name] = error
             elif error is not None and on_failure is not None:
                 on_failure(name, error)
-            yield from _some(job.end(name) if speaking else job.finish())
+            yield from _some(job.end(name, closes=False))
     finally:
         inbox.close()
     if failures:

@@ -1,4 +1,4 @@
-"""Inputs merged as they arrive, each read by a thread; nothing here waits for a clock."""
+"""Plans over inputs that are read as they arrive, each by a thread; nothing here waits for a clock."""
 
 import gc
 import subprocess
@@ -8,21 +8,17 @@ import threading
 import pyarrow as pa
 import pytest
 
+import anabranch as ab
 from anabranch import (
     FOREVER,
     Batch,
-    Case,
-    Fact,
     Insert,
     InvalidElementError,
-    Merger,
     Relation,
     Stable,
     difference,
-    in_step,
-    merge,
 )
-from anabranch.engines.embedded.in_step import merge_in_step
+from anabranch.engines.embedded.live import live
 from anabranch.testing.workload import Workload
 
 
@@ -39,6 +35,16 @@ def relation_of(batches) -> Relation:
 
 def starts_of(batches) -> list[int]:
     return [e.start for batch in batches for e in batch.elements() if isinstance(e, Insert)]
+
+
+def job_of(names, **more):
+    return ab.merge({name: ab.source(name, **more) for name in names}).open()
+
+
+def merge(inputs, job=None, **settings):
+    """What comes of a merge of inputs as they arrive."""
+    running = live(job or job_of(inputs), inputs, **settings)
+    return (output[""] for output in running)
 
 
 class Feed:
@@ -113,24 +119,6 @@ def test_an_input_is_read_no_further_ahead_than_may_wait():
     assert fast.reads == 5
 
 
-def test_nothing_is_read_before_the_caller_asks_and_all_inputs_are_attached_by_then():
-    feed, merger = open_feed(readings(1)), Merger()
-    merged = merge({"b": feed, "a": []}, merger)
-    assert list(merger.inputs) == ["b", "a"]
-    assert feed.reads == 0
-    merged.close()
-
-
-def test_inputs_that_are_attached_already_stay_as_they_are():
-    merger = Merger()
-    merger.attach("lossy", complete=False)
-    merger.attach("late", 5, [Fact.KEYED])
-    list(merge({"lossy": [readings(1)], "late": [readings(2)], "new": []}, merger))
-    assert not merger.declared["lossy"].complete
-    assert Fact.KEYED in merger.declared["late"].properties
-    assert merger.declared["new"].complete
-
-
 def test_leaving_the_loop_closes_every_input_that_waits_for_room():
     closed = threading.Event()
 
@@ -152,8 +140,8 @@ def test_leaving_the_loop_closes_every_input_that_waits_for_room():
 
 def test_an_input_that_blocks_is_closed_when_it_returns():
     blocked, east = Feed(readings(9)), open_feed(readings(1))
-    merger = Merger()
-    merged = merge({"blocked": blocked, "east": east}, merger)
+    job = job_of(["blocked", "east"])
+    merged = merge({"blocked": blocked, "east": east}, job)
     next(merged)
     blocked.asked.acquire()
     merged.close()
@@ -161,7 +149,7 @@ def test_an_input_that_blocks_is_closed_when_it_returns():
     blocked.handed.release()
     assert blocked.closed.wait()
     assert blocked.reads == 1
-    assert merger.status().inputs["blocked"].elements == 0
+    assert job.status().sources["blocked"].heard == 0
 
 
 def test_a_merge_that_is_forgotten_closes_its_inputs():
@@ -188,10 +176,11 @@ def test_an_error_in_the_loop_closes_the_inputs():
 
 def test_a_blocked_input_does_not_keep_the_process_alive():
     code = (
-        "import threading\nfrom anabranch import Insert, merge\n"
+        "import threading\nimport anabranch as ab\nfrom anabranch.engines.embedded.live import live\n"
         "def blocked():\n    threading.Event().wait()\n    yield []\n"
-        "merged = merge({'blocked': blocked(), 'east': [[Insert({'a': 1}, 1, 2)]]})\n"
-        "print(len(next(merged)))\n"
+        "inputs = {'blocked': blocked(), 'east': [[ab.Insert({'a': 1}, 1, 2)]]}\n"
+        "job = ab.merge({name: ab.source(name) for name in inputs}).open()\n"
+        "print(len(next(live(job, inputs))['']))\n"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300
@@ -202,15 +191,11 @@ def test_a_blocked_input_does_not_keep_the_process_alive():
 def test_a_merge_goes_on_after_the_elements_that_its_status_counts():
     workload = Workload(events=500, seed=4, active=50, revisions=0.3)
     whole = {str(n): Batch.from_arrow(_table(workload.replica(n))) for n in range(2)}
-    merger = Merger()
+    job = job_of(whole)
     output = []
     for step in range(1, 50):
-        counts = merger.status().inputs
-        rest = {
-            name: batch[counts[name].elements + counts[name].refused if name in counts else 0 :]
-            for name, batch in whole.items()
-        }
-        merged = merge({name: slices(batch, 7) for name, batch in rest.items()}, merger, waiting=2)
+        rest = {name: batch[job.heard[name] :] for name, batch in whole.items()}
+        merged = merge({name: slices(batch, 7) for name, batch in rest.items()}, job, waiting=2)
         for taken, batch in enumerate(merged):
             output.append(batch)
             if taken == step:
@@ -221,9 +206,7 @@ def test_a_merge_goes_on_after_the_elements_that_its_status_counts():
     else:
         pytest.fail("the merge never came to its end")
     assert difference(relation_of(output), relation_of(workload.replica(0))) is None
-    assert {name: one.elements for name, one in merger.status().inputs.items()} == {
-        name: len(batch) for name, batch in whole.items()
-    }
+    assert job.heard == {name: len(batch) for name, batch in whole.items()}
 
 
 def _table(batches) -> pa.Table:
@@ -238,18 +221,17 @@ def slices(batch: Batch, rows: int):
 def test_an_input_that_raises_is_detached_and_its_error_comes_when_the_others_have_ended():
     whole = [[*readings(1, 2), Stable(2)], [*readings(3), Stable(FOREVER)]]
     output = []
-    merger = Merger()
+    job = job_of(["east", "west"])
 
     def broken():
         yield readings(1)
         raise OSError("the line is dead")
 
     with pytest.raises(OSError, match="the line is dead") as raised:
-        output.extend(merge({"east": broken(), "west": whole}, merger))
+        output.extend(merge({"east": broken(), "west": whole}, job))
     assert sorted(starts_of(output)) == [1, 2, 3]
-    assert "'east' failed after 1 elements" in raised.value.__notes__[0]
-    assert merger.frontier == FOREVER
-    assert not merger.inputs
+    assert "'east' failed" in raised.value.__notes__[0]
+    assert job.status().outputs[""] == FOREVER
 
 
 def test_of_several_failures_the_first_is_raised_and_names_the_others():
@@ -285,24 +267,13 @@ def test_whoever_asks_to_be_told_of_failures_is_told_and_nothing_is_raised():
 
 
 def test_an_input_that_says_what_is_refused_has_failed_and_its_other_elements_are_out():
-    merger = Merger(Case.R0)
+    job = job_of(["east"], properties=["insert only", "strictly increasing"])
     told = {}
     east = open_feed([*readings(5), *readings(4), *readings(6)], readings(7))
-    output = list(merge({"east": east}, merger, on_failure=told.__setitem__))
+    output = list(merge({"east": east}, job, on_failure=told.__setitem__))
     assert starts_of(output) == [5, 6]
     assert isinstance(told["east"], InvalidElementError)
-    assert merger.status().inputs["east"].refused == 1
-    assert east.closed.wait()
-
-
-def test_an_input_that_the_caller_detaches_is_read_no_further():
-    merger = Merger()
-    east, west = open_feed(*(readings(n) for n in range(9))), Feed([*readings(20), Stable(FOREVER)])
-    merged = merge({"east": east, "west": west}, merger, waiting=1)
-    next(merged)
-    merger.detach("east")
-    west.handed.release(2)
-    assert starts_of(merged) == [20]
+    assert job.status().refused == {"broken-property": 1}
     assert east.closed.wait()
 
 
@@ -325,71 +296,16 @@ def test_inputs_come_in_every_form_that_holds_elements(form):
 
 
 def test_holes_are_counted_for_an_input_that_has_promised_everything_and_ended_first():
-    merger = Merger()
-    for name in ("short", "long"):
-        merger.attach(name, complete=False)
+    job = job_of(["short", "long"], lossy=True)
     long = Feed(readings(1, 2), [Stable(FOREVER)])
-    merged = merge({"short": [[*readings(1), Stable(FOREVER)]], "long": long}, merger)
+    merged = merge({"short": [[*readings(1), Stable(FOREVER)]], "long": long}, job)
     assert starts_of([next(merged)]) == [1]
     long.handed.release(3)
     assert starts_of(merged) == [2]
-    assert merger.status().inputs["short"].holes == 1
-
-
-def test_no_inputs_give_nothing():
-    assert list(merge({})) == []
+    (kernel,) = (kernel for _, _, kernel in job.flow.kernels())
+    assert kernel.status().inputs["short"].holes == 1
 
 
 def test_an_input_is_read_at_least_one_batch_ahead():
-    with pytest.raises(ValueError, match="at least 1 batch ahead, not 0"):
-        merge({}, waiting=0)
-
-
-def test_inputs_in_step_take_turns_by_their_last_stable():
-    east = [*readings(1, 2), Stable(2), *readings(3, 4), Stable(4)]
-    west = [*readings(1), Stable(1), *readings(2), Stable(3)]
-    turns = [(name, len(batch)) for name, batch in in_step({"east": [east], "west": [west]}, rows=2)]
-    assert turns == [
-        ("east", 2),
-        ("west", 2),
-        ("east", 2),
-        ("west", 2),
-        ("east", 2),
-        ("west", 0),
-        ("east", 0),
-    ]
-
-
-def test_in_step_everything_is_said_before_the_end_of_time():
-    closed = [*readings(1), Stable(FOREVER)]
-    turns = [
-        [name, *(type(e).__name__ for e in batch.elements())]
-        for name, batch in in_step({"east": [closed], "west": [[], closed], "north": []})
-    ]
-    assert turns == [
-        ["east", "Insert"],
-        ["west", "Insert"],
-        ["north"],
-        ["east", "Stable"],
-        ["west", "Stable"],
-        ["east"],
-        ["west"],
-    ]
-
-
-def test_inputs_in_step_give_the_same_stream_every_time():
-    workload = Workload(events=3000, seed=5, active=100, revisions=0.2)
-    runs = []
-    for _ in range(2):
-        inputs = {str(n): workload.replica(n) for n in range(3)}
-        runs.append([e for batch in merge_in_step(inputs, rows=100) for e in batch.elements()])
-    assert runs[0] == runs[1]
-    assert difference(relation_of([Batch.of(runs[0])]), relation_of(workload.replica(0))) is None
-
-
-def test_inputs_in_step_are_closed_with_the_merge():
-    feed = open_feed(readings(1), readings(2))
-    merged = merge_in_step({"east": feed}, rows=1)
-    next(merged)
-    merged.close()
-    assert feed.closed.is_set()
+    with pytest.raises(ValueError, match="at least 1 piece ahead, not 0"):
+        merge({"east": []}, waiting=0)
