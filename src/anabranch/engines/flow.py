@@ -240,8 +240,9 @@ class Flow:
         for number, port in stage.consumers:
             self.stages[number].events.append((name if port is None else port, batch))
         if stage.outputs:
-            stables = batch.kind == Kind.STABLE
-            events = batch.take(~stables) if stables.any() else batch
+            events = batch
+            if batch.kind.max() >= Kind.STABLE:
+                events = batch.take(batch.kind < Kind.STABLE)
             for output in stage.outputs:
                 self.output[output].events.append(events)
 

@@ -1,7 +1,5 @@
 """The events whose payload a predicate is true of; null is not true."""
 
-import numpy as np
-
 from anabranch.expressions.evaluation import evaluate
 from anabranch.expressions.tree import Tree
 from anabranch.kernels.failed import failed
@@ -18,11 +16,14 @@ class Filter:
     def map(self, batch: Batch) -> Result:
         """The elements of the events that pass, and stables as they are."""
         values = evaluate(self.predicate, batch.payload, batch.start, batch.end)
-        passes = np.asarray(values.values.fill_null(False)) | (batch.kind == Kind.STABLE)
-        refused = failed(batch, values.failed, values.why)
-        if refused:
+        truths = values.values.fill_null(False) if values.values.null_count else values.values
+        passes = truths.to_numpy(zero_copy_only=False)
+        if len(values.failed):
+            passes = passes.copy()
             passes[values.failed] = False
-        return Result(batch if passes.all() else batch.take(passes), refused)
+        if not passes.all():
+            passes = passes | (batch.kind == Kind.STABLE)
+        return Result(batch if passes.all() else batch.take(passes), failed(batch, values.failed, values.why))
 
     def reached(self, time: int) -> int:
         """As far as the input."""

@@ -136,7 +136,9 @@ class Batch:
 
     def with_new_payload(self, payload: pa.RecordBatch) -> "Batch":
         """The same elements with other payloads, which have other identities."""
-        return replace(self, payload=payload)
+        return Batch(
+            self.kind, self.start, self.end, self.old_end, payload, self.input, self.inputs, self.origin
+        )
 
     def with_starts(self, start: NDArray[np.int64]) -> "Batch":
         """The same elements at other starts."""
@@ -154,7 +156,10 @@ class Batch:
 
     def with_origin(self, origin: Origin | None) -> "Batch":
         """The same elements, from these rows of their channels."""
-        return self._with(origin=origin)
+        same = Batch(
+            self.kind, self.start, self.end, self.old_end, self.payload, self.input, self.inputs, origin
+        )
+        return self._as_hashed(same, slice(None))
 
     def _with(self, **columns: Any) -> "Batch":
         return self._as_hashed(replace(self, **columns), slice(None))

@@ -127,17 +127,22 @@ class Gate:
     def hear(self, batch: Batch, name: str = "", channel: str = "") -> None:
         """What one channel of a replica says next, in its order; promises count when the pass ends."""
         begin = 0
+        if batch.kind.max(initial=Kind.INSERT) < Kind.ATTACH:
+            self._elements(batch, name, channel)
+            return
         for cut in np.flatnonzero(batch.kind >= Kind.ATTACH).tolist():
             self._elements(batch[begin:cut], name, channel)
             self._control(batch[cut : cut + 1], name)
             begin = cut + 1
-        self._elements(batch[begin:] if begin else batch, name, channel)
+        self._elements(batch[begin:], name, channel)
 
     def invalid(self, batch: Batch, name: str = "", channel: str = "") -> list[Refused]:
         """What `hear` would refuse of elements, without hearing them."""
         rules = np.full(len(batch), VALID, np.int8)
         reached = self.frontiers.get(name, {}).get(channel, BEGINNING)
         check_times(batch.kind, batch.start, batch.end, batch.old_end, reached, rules)
+        if rules.max(initial=VALID) == VALID:
+            return []
         return list(refused(batch, rules, reached, of_changes=self.admission.of_changes))
 
     def promise(self) -> None:
@@ -208,11 +213,11 @@ class Gate:
             return
         reached = self.frontiers[name].get(channel, BEGINNING)
         rules = self.admit(name, channel, batch.kind, batch.start, batch.end, batch.old_end)
-        if (rules != VALID).any():
+        if rules.max(initial=VALID) != VALID:
             for one in refused(batch, rules, reached, of_changes=self.admission.of_changes):
                 self.entrance.refuse(one)
             batch = batch.take(rules == VALID)
-        if (batch.kind != Kind.STABLE).any():
+        if batch.kind.min(initial=Kind.STABLE) < Kind.STABLE:
             self.entrance.push(batch, name)
 
     def _control(self, batch: Batch, name: str) -> None:
