@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from anabranch.errors import AnabranchError
 from anabranch.model.elements import Adjust, Attach, Detach, Event, Insert, Stable, Tagged
 from anabranch.model.freeze import Freeze
 from anabranch.model.notation import parse, text
@@ -62,6 +63,7 @@ __all__ = [
     "BEGINNING",
     "FOREVER",
     "Adjust",
+    "AnabranchError",
     "Attach",
     "Batch",
     "BrokenPropertyError",

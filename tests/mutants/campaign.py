@@ -41,12 +41,11 @@ TESTS = (
     "tests/kernels",
     "tests/engines",
     "tests/laws",
-    "tests/spark",
     "tests/mutants/quick_laws.py",
 )
 MANY_CASES = (
     "tests/laws/test_campaign.py::test_a_merge_gives_what_the_oracle_gives",
-    "tests/spark/test_spark_laws.py::test_shards_give_what_the_replicas_mean_however_they_are_run",
+    "tests/engines/spark/test_spark_laws.py::test_shards_give_what_the_replicas_mean_however_they_are_run",
 )
 """Tests that quick_laws stands for."""
 NEED_PROCESSES = (
@@ -126,7 +125,7 @@ def tried(copy: Path, chosen: list[Fault], options: argparse.Namespace, verdicts
     words = [*TESTS, "-p", "no:terminal", "-p", "no:xdist", "-p", "no:randomly", "-s"]
     words += ["-W", "ignore:overflow encountered:RuntimeWarning", "--hypothesis-profile=mutants"]
     words += [word for name in MANY_CASES for word in ("--deselect", name)]
-    words += [word for name in NEED_PROCESSES for word in ("--ignore", f"tests/spark/test_{name}.py")]
+    words += [word for name in NEED_PROCESSES for word in ("--ignore", f"tests/engines/spark/test_{name}.py")]
     footprints = copy.with_suffix(".footprints")
     trials = Trials(copy, chosen, footprints, options.budget, options.processes, tell)
     if status := pytest.main(words, plugins=[trials]):

@@ -1,8 +1,8 @@
 """The laws of merges on a few random cases each, for faults: a case that fails is found among the first."""
 
 import pytest
+from engines.spark import micro_batches
 from laws import campaign
-from spark import micro_batches
 
 CASES, MERGES = 10, 2
 

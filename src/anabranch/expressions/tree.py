@@ -10,8 +10,11 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from anabranch.errors import AnabranchError
 
-class ExpressionError(TypeError):
+
+
+class ExpressionError(AnabranchError, TypeError):
     """An expression has no meaning: on the columns it is used on, or on any."""
 
 

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from anabranch.errors import AnabranchError
 from anabranch.model.compiled import compiled
 from anabranch.model.murmur import finish, mix, murmur
 
@@ -55,7 +56,7 @@ _EXACT = Context(prec=100)
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
-class UnsupportedTypeError(TypeError):
+class UnsupportedTypeError(AnabranchError, TypeError):
     """A payload column has an Arrow type that has no canonical form."""
 
 

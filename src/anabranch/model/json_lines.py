@@ -19,6 +19,7 @@ from typing import Any, TypeAlias, assert_never
 
 import msgspec
 
+from anabranch.errors import AnabranchError
 from anabranch.model.elements import Adjust, Attach, Control, Detach, Element, Insert, Payload, Stable, Tagged
 from anabranch.model.time import BEGINNING, FOREVER, Clock, iso_text, one_clock, tick_of_iso
 
@@ -28,11 +29,11 @@ LEVELS = 200
 """How deep objects and lists may be nested, the record itself included."""
 
 
-class MalformedError(ValueError):
+class MalformedError(AnabranchError, ValueError):
     """A record is not an element."""
 
 
-class UnwritableError(ValueError):
+class UnwritableError(AnabranchError, ValueError):
     """A value cannot be written as JSON without loss."""
 
     def __init__(self, value: object, *, role: str = "") -> None:

@@ -25,6 +25,7 @@ which no revision moves.
 from dataclasses import dataclass, field, replace
 from typing import NoReturn, overload
 
+from anabranch.errors import AnabranchError
 from anabranch.model.properties import Fact, Properties
 from anabranch.model.time import FOREVER, checked_tick, tick_text
 
@@ -32,7 +33,7 @@ LONGEST_SPAN = 2**62
 """Ticks that a lifetime is moved or lasts, fewer than this: two such spans add up to an int64."""
 
 
-class UnsoundLifetimeError(ValueError):
+class UnsoundLifetimeError(AnabranchError, ValueError):
     """Nothing could be promised about a stream whose lifetimes were altered like this."""
 
 

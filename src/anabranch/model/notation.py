@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, assert_never
 
+from anabranch.errors import AnabranchError
 from anabranch.model.elements import Adjust, Attach, Control, Detach, Element, Insert, Payload, Stable, Tagged
 from anabranch.model.json_lines import LEVELS, MalformedError, check_depth, json_payload, with_unique_keys
 from anabranch.model.time import BEGINNING, FOREVER, Clock, iso_text, one_clock, tick_of_iso, tick_text
@@ -32,7 +33,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _JSON_WORDS = {"true", "false", "null", "NaN", "Infinity"}
 
 
-class NotationError(ValueError):
+class NotationError(AnabranchError, ValueError):
     """A line is not in the notation, or a value cannot be written in it."""
 
 

@@ -13,8 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from anabranch.errors import AnabranchError
 
-class SchemaError(TypeError):
+
+class SchemaError(AnabranchError, TypeError):
     """Data is not in the shape of a batch, or not in that of the batches before it."""
 
 

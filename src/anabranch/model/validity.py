@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
 
+from anabranch.errors import AnabranchError
 from anabranch.model.elements import Adjust, Control, Element, Insert
 from anabranch.model.time import lifetime_text, tick_text
 
@@ -157,7 +158,7 @@ class Violation:
                 return str(self.element)
 
 
-class InvalidElementError(ValueError):
+class InvalidElementError(AnabranchError, ValueError):
     """An element broke a rule of validity.
 
     ``output`` is what came out of a merge when it refused the element, where something did.

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 
+from anabranch.errors import AnabranchError
 from anabranch.kernels.kernel import Kernel, State, Step
 from anabranch.model.properties import Fact, Properties
 from anabranch.plan.line import Line, users_line
@@ -18,7 +19,7 @@ ANYWHERE: Final = None
 """Rows of an input may be wherever they are."""
 
 
-class PlanError(ValueError):
+class PlanError(AnabranchError, ValueError):
     """A plan that cannot mean anything, or cannot be run as it is."""
 
 

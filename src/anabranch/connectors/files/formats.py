@@ -3,6 +3,7 @@
 from enum import Enum
 from pathlib import Path
 
+from anabranch.errors import AnabranchError
 from anabranch.model.dialects import DIALECTS
 
 
@@ -36,7 +37,7 @@ STANDARD = "-"
 """The name that stands for standard input or output."""
 
 
-class UnknownFormatError(ValueError):
+class UnknownFormatError(AnabranchError, ValueError):
     """A file's name does not tell its format."""
 
 

@@ -28,6 +28,7 @@ from anabranch.connectors.files.written_folder import (
     format_of_written,
     written_files,
 )
+from anabranch.errors import AnabranchError
 from anabranch.model import json_lines, notation
 from anabranch.model.arrow import batches as arrow_batches
 from anabranch.model.arrow import clock_of
@@ -42,7 +43,7 @@ ROWS = 65_536
 """Elements per batch."""
 
 
-class UnreadableError(ValueError):
+class UnreadableError(AnabranchError, ValueError):
     """A file is not what its format says."""
 
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from anabranch.engines.spark.query.failure import known
+from anabranch.errors import AnabranchError
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -24,13 +24,11 @@ _ASKING = 5.0
 _OURS = {"log_level": 0}
 
 
-@known
-class TopicError(ValueError):
+class TopicError(AnabranchError, ValueError):
     """A topic that is not there, or not the one that was read before."""
 
 
-@known
-class BrokerError(OSError):
+class BrokerError(AnabranchError, OSError):
     """A cluster that does not answer, or refuses."""
 
 

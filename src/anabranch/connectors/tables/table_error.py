@@ -3,14 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anabranch.engines.spark.query.failure import known
+from anabranch.errors import AnabranchError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@known
-class TableError(ValueError):
+class TableError(AnabranchError, ValueError):
     """A table is not as the query left it, or cannot be what the query is to make of it."""
 
 

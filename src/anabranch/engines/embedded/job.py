@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from anabranch.errors import AnabranchError
 from anabranch.engines.embedded.forms import like, whole
 from anabranch.engines.embedded.intake import Intake, intake
 from anabranch.engines.embedded.job_status import JobStatus, status_of
@@ -33,7 +34,7 @@ VERSION = 1
 _JOB = "job"
 
 
-class ClosedError(RuntimeError):
+class ClosedError(AnabranchError, RuntimeError):
     """A job that is closed is pushed to no more."""
 
 

@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from anabranch.errors import AnabranchError
+
 MARK = b"anabranch-shard-1\n"
 
 
-class StateFormatError(ValueError):
+class StateFormatError(AnabranchError, ValueError):
     """State that this version cannot read."""
 
 

@@ -1,10 +1,11 @@
 """What a dialect cannot say."""
 
+from anabranch.errors import AnabranchError
 from anabranch.model.elements import Adjust
 from anabranch.model.time import lifetime_text
 
 
-class DialectError(ValueError):
+class DialectError(AnabranchError, ValueError):
     """A dialect has no words for an element, or an item of it means nothing where it stands.
 
     >>> str(DialectError("close at 4 follows no open", "it ends nothing", "Open the event first."))
@@ -16,8 +17,7 @@ class DialectError(ValueError):
         self.add_note(way_out)
 
     def __str__(self) -> str:
-        rule, meaning, _ = self.args
-        return f"{rule}: {meaning}"
+        return ": ".join(self.args[:2])
 
 
 def no_such_event(adjust: Adjust) -> DialectError:

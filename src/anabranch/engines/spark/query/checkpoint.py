@@ -4,10 +4,12 @@ import uuid
 from pathlib import Path
 from zlib import crc32
 
+from anabranch.errors import AnabranchError
+
 _ID = "anabranch-query"
 
 
-class CheckpointError(ValueError):
+class CheckpointError(AnabranchError, ValueError):
     """A checkpoint is not as the query left it, or is another's now."""
 
 

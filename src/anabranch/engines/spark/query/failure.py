@@ -10,43 +10,17 @@ import builtins
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from anabranch.engines.spark.query.checkpoint import CheckpointError, damaged
-from anabranch.engines.spark.shard_bytes import StateFormatError
-from anabranch.engines.spark.transport.parcel import ParcelError
-from anabranch.kernels.merge.refusing import BrokenPropertyError
-from anabranch.model.identity import UnsupportedTypeError
-from anabranch.model.schema import SchemaError
-from anabranch.model.validity import InvalidElementError
+from anabranch.errors import AnabranchError
 
 BEGIN, END = "⟦anabranch ", "⟧"
-_KNOWN: dict[str, type[BaseException]] = {
-    error.__name__: error
-    for error in (
-        BrokenPropertyError,
-        CheckpointError,
-        InvalidElementError,
-        ParcelError,
-        SchemaError,
-        StateFormatError,
-        UnsupportedTypeError,
-    )
-}
 
 
-Error = TypeVar("Error", bound=type[BaseException])
-
-
-def known(error: Error) -> Error:
-    """Let an error be made again that a worker raised; a decorator of its class."""
-    _KNOWN[error.__name__] = error
-    return error
-
-
-class QueryError(RuntimeError):
+class QueryError(AnabranchError, RuntimeError):
     """A streaming query stopped for a reason that is not one of ours; the message is the innermost cause."""
 
 
@@ -56,7 +30,7 @@ class _Told(msgspec.Struct):
     notes: list[str]
 
 
-class WorkerError(Exception):
+class WorkerError(AnabranchError):
     """An error of ours on its way from a worker to the driver."""
 
     def __init__(self, error: BaseException) -> None:
@@ -149,10 +123,18 @@ def _without_frames(text: str) -> str:
 
 
 def _made(said: _Told) -> BaseException:
-    kind: Any = _KNOWN.get(said.error) or getattr(builtins, said.error, QueryError)
+    kind: Any = _ours(said.error) or getattr(builtins, said.error, QueryError)
     made = kind.__new__(kind)
     made.args = (said.message,)
     return made
+
+
+def _ours(name: str) -> type[AnabranchError] | None:
+    """The error of ours that has this name, of those that have been imported."""
+    kinds = [AnabranchError]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    return next((kind for kind in kinds if kind.__name__ == name), None)
 
 
 def _innermost(text: str) -> str:

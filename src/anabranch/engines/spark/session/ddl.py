@@ -8,6 +8,8 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from anabranch.errors import AnabranchError
+
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
@@ -16,11 +18,11 @@ _OTHERS = "char varchar character numeric dec interval void variant time geometr
 """Types of Spark's that are left to it."""
 
 
-class UnknownTypeError(ValueError):
+class UnknownTypeError(AnabranchError, ValueError):
     """A word stands where a type is, and is none of Spark's."""
 
 
-class _NotReadError(Exception):
+class _NotReadError(AnabranchError):
     """A text that is for Spark to read."""
 
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.engines.spark.transport.frame_of_reference import narrowed, rows_of_steps, steps, widened
+from anabranch.errors import AnabranchError
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.identity import Words
 from anabranch.model.rows import rows_in_runs, rows_without_columns, stacked, take_rows
@@ -27,7 +28,7 @@ NO_PAYLOAD = -1
 _FEW = 64
 
 
-class ParcelError(ValueError):
+class ParcelError(AnabranchError, ValueError):
     """Bytes that are no parcel of a version known here."""
 
 

@@ -3,9 +3,9 @@
 from itertools import permutations
 
 import pytest
+from engines.spark.hearing import event, hear, said
 from hypothesis import given
 from hypothesis import strategies as st
-from spark.hearing import event, hear, said
 
 from anabranch import BEGINNING, Attach, Case, Detach, Stable
 from anabranch.engines.spark.fragment import Fragment

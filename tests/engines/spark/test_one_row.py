@@ -5,7 +5,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from spark.changing import FRAGMENT, ORDERED, Query, Said, cut, history
+from engines.spark.changing import FRAGMENT, ORDERED, Query, Said, cut, history
 
 from anabranch import (
     FOREVER,

@@ -5,7 +5,7 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
-from spark.spark_rows import random_rows, same_rows
+from engines.spark.spark_rows import random_rows, same_rows
 
 from anabranch import BEGINNING, FOREVER, Adjust, Attach, Detach, Insert, Stable
 from anabranch.engines.spark.transport.packing import split

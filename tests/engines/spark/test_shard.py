@@ -1,15 +1,15 @@
 """One shard: what it hears in which order, what it leaves out and says so, and its state as bytes.
 
-The files in ``golden`` were written by ``python tests/spark/test_shard.py``, which is run again when the
-format changes on purpose.
+The files in ``golden`` were written by ``python tests/engines/spark/test_shard.py``, which is run again when
+the format changes on purpose.
 """
 
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from spark.driving import Said
-from spark.hearing import event, hear, parcels, said
+from engines.spark.driving import Said
+from engines.spark.hearing import event, hear, parcels, said
 
 from anabranch import (
     BEGINNING,

@@ -5,7 +5,7 @@ from random import Random
 
 import pyarrow as pa
 import pytest
-from spark.changing import FRAGMENT, ORDERED, SCHEMA, UNORDERED, Query, Said, cut, history, shown
+from engines.spark.changing import FRAGMENT, ORDERED, SCHEMA, UNORDERED, Query, Said, cut, history, shown
 
 from anabranch import (
     BEGINNING,

@@ -12,13 +12,13 @@ import msgspec
 import pandas as pd
 import pyarrow as pa
 import pytest
+from engines.spark import driving
+from engines.spark.driving import Query, Said, parcels
+from engines.spark.micro_batches import Drawn, failures
 from laws.merge import FAULTS, LOSSES, POLICIES, Scenario, merges
 from laws.trial import ORDERED
 from pyspark.sql import Row
 from pyspark.sql.streaming import TwsTester
-from spark import driving
-from spark.driving import Query, Said, parcels
-from spark.micro_batches import Drawn, failures
 
 from anabranch import BEGINNING, FOREVER, Attach, Case, Detach, Insert, Stable, text
 from anabranch.engines.spark import journal

@@ -3,10 +3,10 @@
 from random import Random
 
 import pytest
+from engines.spark.driving import Said
+from engines.spark.hearing import event, hear, parcels, said
 from hypothesis import given
 from hypothesis import strategies as st
-from spark.driving import Said
-from spark.hearing import event, hear, parcels, said
 
 from anabranch import Case, Pace, Stable
 from anabranch.engines.spark.fragment import Fragment

@@ -8,9 +8,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
+from engines.spark import driving
+from engines.spark.driving import Query, Said, parcels
 from pyspark.sql.streaming import TwsTester
-from spark import driving
-from spark.driving import Query, Said, parcels
 
 from anabranch import BEGINNING, FOREVER, Adjust, Case, Insert, Raise, Stable
 from anabranch.engines.spark import journal

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pyspark
 import pytest
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "pipeline"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "pipeline"
 LASTS = dt.timedelta(minutes=5)
 KEEPS_TABLES = "spark.sql.catalogImplementation=hive"
 

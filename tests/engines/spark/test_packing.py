@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
-from spark.spark_rows import random_rows
+from engines.spark.spark_rows import random_rows
 
 from anabranch import BEGINNING, FOREVER, Insert, Stable
 from anabranch.engines.spark.transport.packing import Packing, distinct, split

@@ -1,8 +1,8 @@
 """What shards say about a micro-batch, and what they say together."""
 
 import pyarrow as pa
-from spark import driving
-from spark.driving import Query, Said, parcels
+from engines.spark import driving
+from engines.spark.driving import Query, Said, parcels
 
 from anabranch import BEGINNING, Adjust, Attach, Drop, Insert, Quarantine, Stable, ticks
 from anabranch.engines.spark.fragment import Fragment

@@ -5,10 +5,10 @@ from random import Random
 
 import pyarrow as pa
 import pytest
+from engines.spark.spark_rows import random_rows, same_rows
 from pyspark.sql.conversion import PandasToArrowConversion
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructField, StructType
-from spark.spark_rows import random_rows, same_rows
 
 from anabranch.engines.spark.transport.frames import frame
 

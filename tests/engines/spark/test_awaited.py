@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from spark.hearing import event, hear, parcels, said
+from engines.spark.hearing import event, hear, parcels, said
 
 from anabranch import BEGINNING, Case, Detach, Fact, Properties, Stable
 from anabranch import spark as ab

@@ -1,6 +1,6 @@
 """One shard that is given what channels say, with no Spark and no state store."""
 
-from spark.driving import ORDERED, UNORDERED, Said, record_batch
+from engines.spark.driving import ORDERED, UNORDERED, Said, record_batch
 
 from anabranch import Insert
 from anabranch.engines.spark.shard import Shard

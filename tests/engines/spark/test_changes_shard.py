@@ -6,7 +6,18 @@ from random import Random
 import msgspec
 import pyarrow as pa
 import pytest
-from spark.changing import FRAGMENT, LAYOUT, ORDERED, SCHEMA, UNORDERED, Query, Said, cut, history, shown
+from engines.spark.changing import (
+    FRAGMENT,
+    LAYOUT,
+    ORDERED,
+    SCHEMA,
+    UNORDERED,
+    Query,
+    Said,
+    cut,
+    history,
+    shown,
+)
 
 from anabranch import (
     BEGINNING,

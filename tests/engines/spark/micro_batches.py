@@ -12,13 +12,13 @@ from random import Random
 from typing import Any
 from zlib import crc32
 
+from engines.spark import driving
+from engines.spark.driving import Answer, Query, Said, shuffled
 from laws import merge as law
 from laws.merge import Attachment
 from laws.trial import ORDERED, Meaning, Trial
 from laws.trial import Subject as Embedded
 from pyspark.sql import Row
-from spark import driving
-from spark.driving import Answer, Query, Said, shuffled
 
 from anabranch import BEGINNING, FOREVER, Adjust, Attach, Detach, Insert, Pace, Raise, Stable, text
 from anabranch.engines.spark import journal

@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
+from engines.spark.driving import Query
+from engines.spark.spark_rows import ODD_NAMES, random_rows, same_rows
 from pyspark.sql import Row
-from spark.driving import Query
-from spark.spark_rows import ODD_NAMES, random_rows, same_rows
 
 from anabranch import BEGINNING, FOREVER, Adjust, Insert, Stable
 from anabranch.engines.spark.fragment import Fragment
