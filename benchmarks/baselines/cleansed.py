@@ -25,4 +25,4 @@ class Cleansed:
 
     def push(self, i: int, batch: Batch) -> Batch:
         """What comes out when input number i says elements."""
-        return self.merge.push(i, self.cleanses[i].push(batch))
+        return self.merge.push(i, self.cleanses[i].act(batch))

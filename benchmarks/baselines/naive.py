@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anabranch.kernels.heap import pop, push
 from anabranch.kernels.merge.nodes import (
     ABSENT,
     EXTRA,
@@ -33,6 +32,7 @@ from anabranch.kernels.merge.nodes import (
     tag_of,
 )
 from anabranch.kernels.merge.said import Said, say_adjust, say_insert, say_stable
+from anabranch.kernels.store.heap import pop, push
 from anabranch.model.application import ADJUST, STABLE
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.compiled import compiled

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from anabranch.connectors.files.files import write as write
     from anabranch.engines.embedded.in_step import in_step as in_step
     from anabranch.engines.embedded.merge import merge as merge
-    from anabranch.kernels.merge.merger import Generalise as Generalise
-    from anabranch.kernels.merge.merger import Merger as Merger
-    from anabranch.kernels.merge.refusing import BrokenPropertyError as BrokenPropertyError
+    from anabranch.engines.embedded.merger import Merger as Merger
+    from anabranch.kernels.merge.settings import Generalise as Generalise
     from anabranch.model.batch import Batch as Batch
     from anabranch.model.consistency import contradiction as contradiction
     from anabranch.model.consistency import difference as difference
@@ -38,13 +37,14 @@ if TYPE_CHECKING:
     from anabranch.model.observation import observe as observe
     from anabranch.model.recording import Recording as Recording
     from anabranch.model.relation import Relation as Relation
+    from anabranch.model.validity import BrokenPropertyError as BrokenPropertyError
 
 # Imported when first used: NumPy, Arrow and Numba take half a second that `anabranch --help` need not wait.
 _HEAVY = {
     "Batch": "anabranch.model.batch",
-    "BrokenPropertyError": "anabranch.kernels.merge.refusing",
-    "Generalise": "anabranch.kernels.merge.merger",
-    "Merger": "anabranch.kernels.merge.merger",
+    "BrokenPropertyError": "anabranch.model.validity",
+    "Generalise": "anabranch.kernels.merge.settings",
+    "Merger": "anabranch.engines.embedded.merger",
     "Events": "anabranch.model.events",
     "Recording": "anabranch.model.recording",
     "Relation": "anabranch.model.relation",

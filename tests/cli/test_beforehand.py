@@ -14,9 +14,9 @@ from anabranch.cli.doctor import job as looked_at
 from anabranch.cli.doctor.finding import Asked, State
 from anabranch.engines.spark.query.begun_with import BegunWith, keep_begun_with
 from anabranch.engines.spark.query.checkpoint import CheckpointError
-from anabranch.engines.spark.shard_bytes import StateFormatError
 from anabranch.jobs.beforehand import check_job, check_merge, known_columns
 from anabranch.jobs.job import read_job
+from anabranch.kernels.store.saved import StateFormatError
 
 SOURCE = '[source]\npath = "feeds"\nschema = "sensor string, level double, at timestamp"\n'
 MERGE = (

@@ -2,10 +2,10 @@
 
 import pyarrow as pa
 import pytest
-from anabranch.kernels.store.saved import StateFormatError
 
 import anabranch as ab
 from anabranch import FOREVER, Adjust, Batch, Insert, InvalidElementError, Quarantine, Stable, Tagged, col
+from anabranch.kernels.store.saved import StateFormatError
 from anabranch.plan.node import PlanError
 
 ROOMS = {"room": "string", "level": "int64"}

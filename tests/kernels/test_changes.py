@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from anabranch import BEGINNING, FOREVER, Adjust, Batch, Insert, Relation, Rule, Stable, text
 from anabranch.kernels.changes import Changes, Told, changes
-from anabranch.kernels.merge.state_bytes import from_bytes, to_bytes
+from anabranch.kernels.kernel import State
+from anabranch.kernels.store.saved import from_bytes, to_bytes
 from anabranch.model.batch import Kind
 from anabranch.model.consistency import difference
 from anabranch.model.dialects import change_rows
@@ -108,7 +109,7 @@ def said(told: Told) -> list:
 
 
 def stored_and_read_back(kernel: Changes) -> Changes:
-    return Changes.load(*from_bytes(to_bytes(*kernel.dump())), by_time=kernel.by_time)
+    return Changes.load(*from_bytes(to_bytes({"": State(1, *kernel.dump())}))[""][1:], by_time=kernel.by_time)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Cleanse lets out what is final, as inserts, and the compiled one gives the very elements of the oracle."""
 
-import json
 from functools import cache
 from itertools import pairwise
 from random import Random
@@ -25,6 +24,7 @@ from anabranch import (
     text,
 )
 from anabranch.kernels.cleanse import Cleanse
+from anabranch.kernels.store.saved import from_bytes, to_bytes
 from anabranch.model.batch import Kind
 from anabranch.model.consistency import difference, incompatibility
 from anabranch.model.identity import identities
@@ -71,18 +71,11 @@ def cleansed(oracle: Meaning, elements: list) -> list:
 
 
 def pushed(kernel: Cleanse, elements: list) -> list:
-    return list(kernel.push(Batch.of(elements)).elements())
+    return list(kernel.act(Batch.of(elements)).elements())
 
 
 def stored_and_read_back(kernel: Cleanse) -> Cleanse:
-    metadata, batches = kernel.dump()
-    read = []
-    for batch in batches:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-        read.append(pa.ipc.open_stream(sink.getvalue()).read_next_batch())
-    return Cleanse.load(json.loads(json.dumps(metadata)), read)
+    return Cleanse.load(from_bytes(to_bytes({"": kernel.saved()}))[""])
 
 
 @both
@@ -93,7 +86,7 @@ def test_it_gives_the_elements_of_the_oracle_however_the_input_is_cut(ordered, c
     for part in cut(drawn(random, case), random):
         assert pushed(kernel, part) == cleansed(oracle, part)
         assert kernel.live == len(oracle.events)
-        assert (kernel.stable, kernel.frontier) == (oracle.stable, oracle.frontier)
+        assert (kernel.frontier, kernel.reached) == (oracle.stable, oracle.frontier)
 
 
 @both
@@ -177,8 +170,8 @@ def test_after_the_last_stable_everything_is_out_and_nothing_is_held(ordered, ra
     kernel = Cleanse(ordered=ordered)
     out = pushed(kernel, stream)
     assert denoted(out).bag() == denoted(stream).bag()
-    assert kernel.stable == FOREVER
-    assert kernel.live == kernel.held.table.used == kernel.held.waits[0] == 0
+    assert kernel.frontier == FOREVER
+    assert kernel.live == kernel.kept.table.used == kernel.kept.waits[0] == 0
 
 
 @both
@@ -228,7 +221,7 @@ def test_a_workload_comes_out_as_it_was_meant(ordered):
     inserted = []
     for batch in workload.replica(0):
         for begin in range(0, len(batch), 1000):
-            said = kernel.push(batch[begin : begin + 1000])
+            said = kernel.act(batch[begin : begin + 1000])
             inserted.append(said.start[said.kind == Kind.INSERT])
             assert (said.payload.column("text").is_null().to_numpy(False) == (said.kind == Kind.STABLE)).all()
             output.apply(said)
@@ -253,8 +246,8 @@ def test_memory_follows_what_is_held_and_not_what_has_passed(ordered):
             (Kind.ADJUST, start, end + 2, end + 1),
         )
         for kind, *times in columns:
-            kernel.push(Batch(np.full(events, kind, np.int8), *times, payload))
-        kernel.push(Batch.of([Stable(time + events)]))
+            kernel.act(Batch(np.full(events, kind, np.int8), *times, payload))
+        kernel.advance("", time + events)
         assert kernel.live <= events
         sizes.append(kernel.nbytes)
     assert max(sizes) <= 1.2 * max(sizes[:40])
@@ -265,11 +258,11 @@ def test_an_event_that_never_settles_leaves_no_trail(ordered):
     kernel = Cleanse(ordered=ordered)
     rows = 1000
     payload = pa.RecordBatch.from_pydict({"value": np.zeros(rows, np.int64)})
-    kernel.push(Batch.of([Insert({"value": 0}, 0, 10)]))
+    kernel.push("", Batch.of([Insert({"value": 0}, 0, 10)]))
     end = 10 + (np.arange(rows) + 1) % 2
     adjusts = Batch(np.full(rows, Kind.ADJUST, np.int8), np.zeros(rows, np.int64), end, 21 - end, payload)
     for _ in range(100):
-        assert len(kernel.push(adjusts)) == 0
+        assert len(kernel.push("", adjusts).events) == 0
         assert kernel.live == 1
-        assert max(kernel.held.by_start.size[0], kernel.held.by_end.size[0]) <= 3 * rows
+        assert max(kernel.kept.by_start.size[0], kernel.kept.by_end.size[0]) <= 3 * rows
     assert pushed(kernel, [Stable(FOREVER)]) == [Insert({"value": 0}, 0, 10), Stable(FOREVER)]

@@ -73,7 +73,7 @@ def test_r3_knows_what_was_shown_moved_and_withdrawn_when_a_lossy_input_comes(po
     if leaves:
         merge.detach("a")
     merge.attach("b", complete=False)
-    assert merge.merger.choice.case is Case.R4
+    assert merge.merger.merge.choice.case is Case.R4
     if not leaves:
         merge.detach("a")
     merge.push("b", Insert(A, 8, 9), Stable(FOREVER))
@@ -101,7 +101,7 @@ def test_a_merge_in_order_knows_what_was_shown_when_a_lossy_input_comes(case, po
     merge = Recorded(policy=policy, on_broken=Generalise())
     merge.attach("a", ["perfect", facts])
     merge.push("a", EVENT, Insert({"value": "B"}, 6, 9))
-    assert merge.merger.choice.case is Case[case]
+    assert merge.merger.merge.choice.case is Case[case]
     merge.detach("a")
     merge.attach("b", complete=False)
     merge.push("b", Stable(FOREVER))

@@ -31,13 +31,12 @@ from anabranch import (
 from anabranch.kernels.merge.broken import Broken
 from anabranch.kernels.merge.r3 import R3
 from anabranch.kernels.merge.r4 import R4
-from anabranch.kernels.merge.refusing import BrokenPropertyError
 from anabranch.model.consistency import difference
 from anabranch.model.elements import Element
 from anabranch.model.output_policy import FinalOnly
 from anabranch.model.properties import Fact
 from anabranch.model.relation import Relation
-from anabranch.model.validity import Policy
+from anabranch.model.validity import BrokenPropertyError, Policy
 from anabranch.oracle.indexed_merge import IndexedMerge
 from anabranch.testing.presentations import replicas
 from anabranch.testing.references import Shape

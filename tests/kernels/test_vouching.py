@@ -3,7 +3,7 @@
 import pytest
 
 from anabranch import Adjust, Case, FinalOnly, HalfFrozen, Insert, Merger, Stable
-from anabranch.kernels.merge.merger import Generalise
+from anabranch.kernels.merge.settings import Generalise
 
 A, B, C = ({"value": value} for value in "abc")
 

@@ -8,7 +8,7 @@ from laws.campaign import breaks_promises, failures, is_flood, report
 from laws.trial import Trial, fault_of, is_valid, shrunk
 
 from anabranch import Insert, Merger, read
-from anabranch.kernels.merge import merger as merging
+from anabranch.engines.embedded import merger as merging
 from anabranch.kernels.merge import ordered
 from anabranch.kernels.merge.trail import Trail
 from anabranch.model.batch import concat
@@ -75,9 +75,9 @@ def test_a_merge_that_forgets_repeats_when_it_moves_is_caught(tmp_path, monkeypa
 def test_a_merge_that_loses_what_it_owes_is_caught(monkeypatch):
     given = merging.Merger._given
 
-    def forgetful(self, name, parts):
+    def forgetful(self, name, result, invalid=()):
         try:
-            return given(self, name, parts)
+            return given(self, name, result, invalid)
         except OSError:
             self.owed = None
             raise

@@ -156,7 +156,7 @@ def test_a_type_without_a_canonical_form_leaves_no_column_behind():
     spans = rows([None], pa.month_day_nano_interval(), "w")
     batch = Batch.of([Insert({}, 0, 1)]).with_payload(spans)
     relation, cleanse = Relation(), Cleanse(ordered=False)
-    for refusing in (relation.apply, cleanse.push):
+    for refusing in (relation.apply, cleanse.act):
         with pytest.raises(UnsupportedTypeError):
             refusing(batch)
     assert relation.payloads.schema.names == cleanse.payloads.schema.names == []

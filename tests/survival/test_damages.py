@@ -20,7 +20,7 @@ from anabranch.engines.spark.query.check import check_sound
 from anabranch.engines.spark.query.checkpoint import CheckpointError, query_id
 from anabranch.engines.spark.query.failure import QueryError
 from anabranch.engines.spark.query.seal import FILE as SEAL
-from anabranch.engines.spark.shard_bytes import StateFormatError
+from anabranch.kernels.store.saved import StateFormatError
 
 FOLDER = Subject("native", "folder")
 LAST = BEFORE - 1

@@ -59,7 +59,8 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from anabranch.cli.quarantine import LeftOut
-    from anabranch.kernels.merge.merger import Merger, OnBroken
+    from anabranch.engines.embedded.merger import Merger
+    from anabranch.kernels.merge.settings import OnBroken
     from anabranch.kernels.merge.status import Disagreement, Status
     from anabranch.model.batch import Batch
     from anabranch.model.time import Clock
@@ -225,7 +226,8 @@ def _lag(lag: int | timedelta, clock: Clock) -> int:
 def _merger(options: argparse.Namespace, files: dict[str, str], left_out: LeftOut, clock: Clock) -> Merger:
     from dataclasses import replace
 
-    from anabranch.kernels.merge.merger import Generalise, Merger
+    from anabranch.engines.embedded.merger import Merger
+    from anabranch.kernels.merge.settings import Generalise
     from anabranch.model.validity import Quarantine, Raise
 
     recording = next(iter(files.values()))
@@ -308,7 +310,7 @@ def _merged(
     for batch in recording:
         if len(batch):
             yield merger.play(batch, attach=lambda name, time: _attach(merger, name, time, options))
-    check_names(options, [*merger.tallies, *sources])
+    check_names(options, [*merger.status().inputs, *sources])
     for name in sources:
         yield _attach(merger, name, None, options)
     yield from merge_in_step(sources, merger)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from anabranch.engines.embedded.merger import Merger
 from anabranch.engines.spark.columns import columns_of
 from anabranch.engines.spark.merge import has_channels, replicas_of
 from anabranch.engines.spark.query.checkpoint import begun, completed
 from anabranch.jobs.merge_sections import ChangesSection, MergeSection
-from anabranch.kernels.merge.merger import Merger
 from anabranch.model.output_policy import Pace
 from anabranch.model.properties import Properties
 from anabranch.model.span import span, span_text

@@ -18,7 +18,7 @@ from anabranch.jobs.delta_sections import DeltaSourceSection
 from anabranch.jobs.kafka_sections import KafkaSinkSection, KafkaSourceSection
 from anabranch.jobs.merge_sections import ChangesSection, MergeSection
 from anabranch.jobs.sections import Names, Section, SparkSection, one_of
-from anabranch.kernels.merge.merger import Merger
+from anabranch.kernels.merge.settings import case_named
 from anabranch.rows.layout import names_of
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def check_table(merge: MergeSection | ChangesSection, sink: SinkSection) -> None
     if not isinstance(merge, ChangesSection) or sink.table is None or sink.table.kind != "history":
         return
     given = merge.arguments()
-    case, properties = Merger(given.get("case")).forced, declared_properties(given.get("properties"))
+    case, properties = case_named(given.get("case")), declared_properties(given.get("properties"))
     policy = given.get("policy") or policy_of_changes(case, properties)
     check_one_row(several_open_rows(policy, case, properties))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import field
 
 from anabranch.jobs.sections import Names, Section, one_of, section
-from anabranch.kernels.merge.merger import Generalise
+from anabranch.kernels.merge.settings import Generalise
 from anabranch.model.output_policy import POLICIES, OutputPolicy, Pace, policy_named
 from anabranch.model.validity import Drop, Quarantine, Raise
 from anabranch.rows.change_words import spellings

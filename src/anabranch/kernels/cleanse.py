@@ -11,13 +11,15 @@ Cost: logarithmic in the events held, per element and per event that becomes fin
 """
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anabranch.kernels.heap import Heap, pop, push
+from anabranch.kernels.kernel import Report, Result, State
+from anabranch.kernels.store.heap import Heap, pop, push
+from anabranch.kernels.store.saved import version_of
 from anabranch.model.application import ADJUST, INSERT, STABLE
 from anabranch.model.batch import Batch
 from anabranch.model.compiled import compiled, inlined
@@ -26,6 +28,7 @@ from anabranch.model.payloads import PayloadStore
 from anabranch.model.slots import NOBODY
 from anabranch.model.time import BEGINNING, FOREVER
 
+VERSION = 2
 _STALE = 1024
 """Entries of a heap that may be stale, however few are not."""
 
@@ -94,93 +97,126 @@ class Held(NamedTuple):
         return Heap(time[nodes], nodes.astype(np.int32), np.array([len(nodes)]))
 
 
+_NOTHING = np.empty((0, 4), np.int64)
+
+
 @dataclass(slots=True)
 class Cleanse:
     """State: the events that have not gone out with their payloads, and how far input and output are.
 
-    >>> from anabranch.model.elements import Adjust, Insert, Stable
+    >>> from anabranch import Adjust, Insert, Stable
     >>> cleanse = Cleanse(ordered=True)
-    >>> list(cleanse.push(Batch.of([Insert({"v": 1}, 1, 9), Insert({"v": 2}, 2, 4), Stable(6)])).elements())
+    >>> list(cleanse.act(Batch.of([Insert({"v": 1}, 1, 9), Insert({"v": 2}, 2, 4), Stable(6)])))
     [Stable(time=1)]
-    >>> list(cleanse.push(Batch.of([Adjust({"v": 1}, 1, 9, 6), Stable(7)])).elements())
-    [Insert(payload={'v': 1}, start=1, end=6), Insert(payload={'v': 2}, start=2, end=4), Stable(time=7)]
+    >>> _ = cleanse.push("", Batch.of([Adjust({"v": 1}, 1, 9, 6)]))
+    >>> list(cleanse.advance("", 7).events)
+    [Insert(payload={'v': 1}, start=1, end=6), Insert(payload={'v': 2}, start=2, end=4)]
     """
+
+    held: ClassVar[bool] = True
 
     ordered: bool = field(kw_only=True)
     """Inserts go out in order of start over the whole stream."""
-    frontier: int = BEGINNING
+    reached: int = BEGINNING
     """The greatest stable of the input."""
-    stable: int = BEGINNING
-    """The last stable that went out."""
-    held: Held = field(default_factory=lambda: Held.of_capacity(1024), repr=False)
+    frontier: int = BEGINNING
+    """The stable of the output."""
+    kept: Held = field(default_factory=lambda: Held.of_capacity(1024), repr=False)
     payloads: PayloadStore = field(default_factory=PayloadStore, repr=False)
 
     @property
     def live(self) -> int:
         """How many events have not gone out, equal ones counted each."""
-        return int(self.held.events[0])
+        return int(self.kept.events[0])
 
     @property
     def nbytes(self) -> int:
         """Bytes of state."""
-        return self.held.nbytes + self.payloads.nbytes
+        return self.kept.nbytes + self.payloads.nbytes
 
-    def push(self, batch: Batch) -> Batch:
-        """What comes out when the input says elements; one that is not valid changes nothing."""
+    def push(self, name: str, batch: Batch) -> Result:
+        """What comes of events: nothing, before the input is stable beyond them."""
+        return Result(self._take(batch, acts=False))
+
+    def advance(self, name: str, time: int) -> Result:
+        """The events that are final once the input is stable until a time."""
+        if time <= self.reached:
+            return Result(self._output(_NOTHING))
+        # Every event goes out at most once, and then a stable.
+        out = np.empty((self.live + 1, 4), np.int64)
+        self.frontier, rows = advance(self.kept, self.ordered, time, self.frontier, out, 0)
+        self.reached = time
+        output = self._output(out[:rows][out[:rows, 0] != STABLE])
+        self._compact()
+        return Result(output)
+
+    def act(self, batch: Batch) -> Batch:
+        """What comes of elements, with stables in and out; one that is not valid changes nothing."""
+        return self._take(batch, acts=True)
+
+    def _take(self, batch: Batch, *, acts: bool) -> Batch:
         identities = batch.identities
         payload = self.payloads.admit(batch.payload)
         # A row makes one node at most, which is one more entry of each heap.
-        self.held = self.held.with_room(len(batch), ordered=self.ordered)
+        self.kept = self.kept.with_room(len(batch), ordered=self.ordered)
         # Every insert goes out at most once, and so does a stable for each that comes in.
         out = np.empty((self.live + len(batch), 4), np.int64)
         created = np.empty(len(batch), np.int32)
-        self.frontier, self.stable, rows, births = cleanse(
-            self.held,
+        self.reached, self.frontier, rows, births = cleanse(
+            self.kept,
             (batch.kind, batch.start, batch.end, batch.old_end, identities),
             self.payloads.next_place,
             self.ordered,
+            self.reached,
             self.frontier,
-            self.stable,
             out,
             created,
+            acts,
         )
-        kind, place, start, end = np.ascontiguousarray(out[:rows].T)
-        output = Batch(
-            kind.astype(np.int8),
-            start,
-            end,
-            np.zeros(rows, np.int64),
-            self.payloads.rows_at(place, payload),
-        )
+        output = self._output(out[:rows], payload)
         self._forget_what_is_gone(payload, created[:births])
         return output
 
+    def _output(self, out: NDArray[np.int64], payload: pa.RecordBatch | None = None) -> Batch:
+        kind, place, start, end = np.ascontiguousarray(out.T)
+        rows = self.payloads.at(place) if payload is None else self.payloads.rows_at(place, payload)
+        return Batch(kind.astype(np.int8), start, end, np.zeros(len(out), np.int64), rows)
+
     def _forget_what_is_gone(self, payload: pa.RecordBatch, created: NDArray[np.int32]) -> None:
-        table = self.held.table
+        table = self.kept.table
         self.payloads.adopt(payload, table.place, created[table.copies[created] != 0])
+        self._compact()
+
+    def _compact(self) -> None:
+        table = self.kept.table
         if self.payloads.crowded(table.used):
             self.payloads.compact(table.place, table.live())
-        self.held = self.held.without_stale()
+        self.kept = self.kept.without_stale()
 
-    def dump(self) -> tuple[dict[str, Any], list[pa.RecordBatch]]:
-        """The state as plain data: how far it is, and the events as two record batches, payloads apart."""
-        table = self.held.table
+    def report(self) -> Report:
+        """What is held."""
+        return Report(self.live, self.nbytes)
+
+    def saved(self) -> State:
+        """All of the state: how far it is, and the events as two record batches, payloads apart."""
+        table = self.kept.table
         nodes = table.live()
         columns = {name: getattr(table, name)[nodes] for name in ("low", "high", "start", "end")}
         events = pa.RecordBatch.from_pydict({**columns, "copies": np.abs(table.copies[nodes])})
         nothing = pa.RecordBatch.from_pylist([], schema=self.payloads.schema)
         payload = self.payloads.rows_at(table.place[nodes], nothing)
-        return {"ordered": self.ordered, "frontier": self.frontier, "stable": self.stable}, [events, payload]
+        values = {"ordered": self.ordered, "reached": self.reached, "frontier": self.frontier}
+        return State(VERSION, values, [events, payload])
 
     @classmethod
-    def load(cls, metadata: dict[str, Any], batches: list[pa.RecordBatch]) -> "Cleanse":
-        """The state that was dumped; from here on it gives the same elements."""
-        events, payload = batches
-        state = cls(**metadata)
+    def load(cls, saved: State) -> "Cleanse":
+        """The kernel whose state was saved; from here on it gives the same elements."""
+        _, values, (events, payload) = version_of(saved, VERSION, "final()")
+        state = cls(**values)
         state.payloads.add(state.payloads.admit(payload))
         columns = [events.column(name).to_numpy() for name in ("low", "high", "start", "end", "copies")]
-        state.held = state.held.with_room(len(events), ordered=state.ordered)
-        _restore(state.held, state.ordered, *columns)
+        state.kept = state.kept.with_room(len(events), ordered=state.ordered)
+        _restore(state.kept, state.ordered, *columns)
         return state
 
 
@@ -314,6 +350,20 @@ def _index(held: Held, ordered: bool, node: int) -> None:
 
 
 @compiled
+def advance(held: Held, ordered: bool, time: int, stable: int, out: Any, said: int) -> tuple[Any, Any]:
+    """The input is stable until a time, which is news. Returns the stable of the output and the rows out."""
+    if not ordered:
+        _let_all_final_wait(held, time)
+    first_open = _first_open_start(held, time)
+    said = _release(held, first_open if ordered else FOREVER, out, said)
+    if first_open > stable:
+        stable = first_open
+        out[said] = STABLE, NOBODY, stable, 0
+        said += 1
+    return stable, said
+
+
+@compiled
 def cleanse(
     held: Held,
     elements: tuple[Any, Any, Any, Any, Any],
@@ -323,8 +373,9 @@ def cleanse(
     stable: int,
     out: Any,
     created: Any,
+    acts: bool,
 ) -> tuple[int, int, int, int]:
-    """Take elements in order; there is room for all that may come of them.
+    """Take elements in order; there is room for all that may come of them. Stables count if it ``acts``.
 
     ``elements`` are the columns kind, start, end, old_end and identity; the payload of row r stands at
     ``place + r``, an event that is adjusted keeps its place. An element that is not valid changes nothing, so
@@ -335,17 +386,9 @@ def cleanse(
     said = births = 0
     for row in range(len(kind)):
         if kind[row] == STABLE:
-            if start[row] <= frontier:
-                continue
-            frontier = start[row]
-            if not ordered:
-                _let_all_final_wait(held, frontier)
-            first_open = _first_open_start(held, frontier)
-            said = _release(held, first_open if ordered else FOREVER, out, said)
-            if first_open > stable:
-                stable = first_open
-                out[said] = STABLE, NOBODY, stable, 0
-                said += 1
+            if acts and start[row] > frontier:
+                frontier = start[row]
+                stable, said = advance(held, ordered, frontier, stable, out, said)
             continue
         sync = start[row] if kind[row] == INSERT else min(old_end[row], end[row])
         if sync < frontier or end[row] < start[row]:

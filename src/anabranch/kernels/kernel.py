@@ -19,7 +19,7 @@ After ``advance(FOREVER)`` of all inputs nothing is held.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +40,10 @@ class Refused(NamedTuple):
     known: NDArray[np.int64]
     """Of each row the time that it is held against: the stable it is behind, since when another is there."""
     detail: str = ""
-    """The values that break the rule, alike for all rows but for ``{known}``, which stands for the time."""
+    """The values that break the rule, alike for all rows but for ``{known}`` and ``{element}``, which stand
+    for the time and for the row itself (`answers.in_words`)."""
+    name: str | None = None
+    """The input that sent them, where that need not be the one of the call: it may have had to wait."""
 
 
 class Result(NamedTuple):
@@ -71,8 +74,10 @@ class Report(NamedTuple):
 class Kernel(Protocol):
     """An operator with state. Inputs have names; an operator of one input does not look at its name."""
 
-    held: ClassVar[bool]
-    """Its frontier depends on events and not only on the frontiers of its inputs, so shards differ."""
+    @property
+    def held(self) -> bool:
+        """Its frontier depends on events and not only on the frontiers of its inputs, so shards differ."""
+        ...
 
     @property
     def frontier(self) -> int:

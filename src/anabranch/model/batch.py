@@ -170,6 +170,13 @@ class Batch:
             part.__dict__["identities"], part.__dict__["by"] = self.identities[rows], self.__dict__.get("by")
         return part
 
+    def plain(self) -> "Batch":
+        """The same elements by themselves: without origins, and without the identities of a part of them."""
+        if self.origin is None and self.__dict__.get("by") is None:
+            return self
+        same = Batch(self.kind, self.start, self.end, self.old_end, self.payload, self.input, self.inputs)
+        return same if self.__dict__.get("by") is not None else self._as_hashed(same, slice(None))
+
     def rows_by_input(self) -> dict[str, NDArray[np.int64]]:
         """Where in the batch each input speaks."""
         if self.input is None:

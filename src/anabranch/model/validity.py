@@ -172,6 +172,13 @@ class InvalidElementError(AnabranchError, ValueError):
         self.add_note(violation.rule.way_out)
 
 
+class BrokenPropertyError(InvalidElementError):
+    """An input broke a property that was declared for it.
+
+    The element was left out; all others were merged, and ``output`` is what came of them.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class Raise:
     """Stop at the first violation. What came before it has been applied, nothing after it."""

@@ -77,7 +77,7 @@ class TestChannels:
     def test_a_replica_of_one_channel_keeps_the_case_that_its_order_allows(self):
         shard = Shard(replace(self.ORDERED, by_channel=False))
         hear(shard, self.channel("x", 1, 3, 5))
-        assert shard.merger.status().case == Case.R0.name
+        assert shard.merge.status().case == Case.R0.name
 
     @pytest.mark.parametrize("fact", Fact, ids=str)
     def test_what_is_about_order_is_not_true_of_channels_together(self, fact):

@@ -16,7 +16,7 @@ from anabranch.engines.spark.query.begun_with import (
     topic_sink,
 )
 from anabranch.engines.spark.query.checkpoint import CheckpointError
-from anabranch.engines.spark.shard_bytes import StateFormatError
+from anabranch.kernels.store.saved import StateFormatError
 
 HISTORY = table_sink("history", "delta", (), open_only=False, final=False)
 CURRENT = table_sink("current", "delta", ["id"], open_only=False, final=False)

@@ -9,8 +9,8 @@ import pytest
 from anabranch import Batch, Insert, Stable
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.shard import Shard
-from anabranch.engines.spark.shard_bytes import StateFormatError
 from anabranch.engines.spark.transport.parcel import Parcel, Voice
+from anabranch.kernels.store.saved import StateFormatError
 from anabranch.model.schema import SchemaError
 from anabranch.rows.layout import Layout
 

@@ -20,7 +20,6 @@ from engines.spark.changing import (
 )
 
 from anabranch import (
-    BEGINNING,
     FOREVER,
     Batch,
     Insert,
@@ -31,8 +30,8 @@ from anabranch import (
 )
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.shard import Shard
-from anabranch.engines.spark.shard_bytes import MARK, StateFormatError
 from anabranch.engines.spark.transport.packing import Packing
+from anabranch.kernels.store.saved import StateFormatError
 from anabranch.model.schema import SchemaError
 from anabranch.model.validity import InvalidElementError, Raise
 from anabranch.oracle.changes import ChangedTable
@@ -377,18 +376,6 @@ def test_the_state_of_a_query_that_read_otherwise_is_not_taken(written, loaded, 
     shard = Shard(replace(written, replicas=("a",)))
     with pytest.raises(StateFormatError, match=says):
         Shard.load(loaded, 0, shard.dump())
-
-
-def test_a_state_that_says_nothing_of_tables_is_read():
-    data = Shard(Fragment(replicas=("a",))).dump()
-    begin = len(MARK) + 4
-    length = int.from_bytes(data[len(MARK) : begin], "little")
-    head = msgspec.json.decode(data[begin : begin + length])
-    assert head.pop("tables") == {}
-    head = msgspec.json.encode(head)
-    older = MARK + len(head).to_bytes(4, "little") + head + data[begin + length :]
-    shard = Shard.load(Fragment(), 0, older)
-    assert (list(shard.merger.inputs), shard.frontier) == (["a"], BEGINNING)
 
 
 def test_the_bytes_of_a_shard_count_its_tables():

@@ -5,12 +5,11 @@ import pytest
 from anabranch import Insert
 from anabranch.engines.spark.query.checkpoint import CheckpointError
 from anabranch.engines.spark.query.failure import BEGIN, QueryError, WorkerError, failure, told_to_driver
-from anabranch.engines.spark.shard_bytes import StateFormatError
 from anabranch.engines.spark.transport.parcel import ParcelError, from_bytes
-from anabranch.kernels.merge.refusing import BrokenPropertyError
+from anabranch.kernels.store.saved import StateFormatError
 from anabranch.model.identity import UnsupportedTypeError
 from anabranch.model.schema import SchemaError
-from anabranch.model.validity import InvalidElementError, Rule, Violation
+from anabranch.model.validity import BrokenPropertyError, InvalidElementError, Rule, Violation
 
 JAVA = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Job aborted due to stage
 failure: Task 0 in stage 3.0 failed 1 times, most recent failure: Lost task 0.0 in stage 3.0 (127.0.0.1):

@@ -19,9 +19,9 @@ from anabranch.engines.spark.journal import Head, Journal, forget_all
 from anabranch.engines.spark.processor import ShardProcessor
 from anabranch.engines.spark.query.failure import WorkerError, failure
 from anabranch.engines.spark.shard import Shard
-from anabranch.engines.spark.shard_bytes import StateFormatError
 from anabranch.engines.spark.transport.packing import Packing, split
 from anabranch.engines.spark.transport.parcel import Parcel, Voice, to_bytes
+from anabranch.kernels.store.saved import StateFormatError
 from anabranch.model.batch import Batch
 from anabranch.model.validity import InvalidElementError
 
@@ -114,7 +114,7 @@ def test_a_large_state_is_written_once_and_small_changes_cost_what_they_are():
     store = Store()
     store.step(events(1_000_000))
     whole = store.written
-    assert store.recalled().merger.status().live == 1_000_000
+    assert store.recalled().merge.status().live == 1_000_000
     assert whole > 5_000_000
     change = len(events(1_000, 1_000_000))
     for step in range(10):
@@ -145,7 +145,7 @@ def test_a_snapshot_is_written_when_more_has_been_heard_than_it_holds(monkeypatc
         assert sum(one.bytes for one in head.steps) < head.ratio * shard.nbytes, "a snapshot would be smaller"
     assert snapshots
     assert len(snapshots) < 10
-    assert store.recalled().merger.status().live == 1_000 + 59 * 200
+    assert store.recalled().merge.status().live == 1_000 + 59 * 200
 
 
 def test_what_was_heard_before_a_snapshot_is_removed(monkeypatch):
@@ -181,7 +181,7 @@ def test_values_are_cut_into_chunks_and_put_together(chunk, monkeypatch):
     longest = max(len(events(10, first)) for first in (10, 20, 30))
     assert all(size <= max(chunk, longest) + 8 + longest for size in store.heard.written)
     assert len(store.heard.written) == (3 if chunk < longest else 1)
-    assert store.recalled().merger.status().live == 40
+    assert store.recalled().merge.status().live == 40
 
 
 @pytest.mark.parametrize("chunk", [9, 20, 33, 64])
@@ -223,7 +223,7 @@ class TestWorkers:
         store.heard.variable.state[0] = heard
         store.step(events(10, 20))
         assert store.snapshot.read
-        assert store.recalled().merger.status().live == 20
+        assert store.recalled().merge.status().live == 20
 
     def test_a_shard_of_a_query_with_other_settings_is_not_used(self):
         """One session may run a query again on its checkpoint with another meaning."""
@@ -256,7 +256,7 @@ class TestWorkers:
         store.step(events(10, 40))
         assert store.snapshot.read == []
         assert len(store.heard.read) == 2
-        assert store.recalled().merger.status().live == 50
+        assert store.recalled().merge.status().live == 50
 
     def test_a_micro_batch_that_fails_changes_nothing(self):
         """Spark tries again, perhaps in the same worker, with what it kept."""
@@ -325,7 +325,7 @@ class TestDamage:
             with pytest.raises(StateFormatError, match="CRC-32"):
                 store.recalled()
             variable.updateValue((0,), whole)
-        assert store.recalled().merger.status().live == 200
+        assert store.recalled().merge.status().live == 200
 
     def test_a_chunk_that_is_missing(self, store):
         store.snapshot.variable.removeKey((0,))
@@ -339,7 +339,7 @@ class TestDamage:
         head.snapshot.check = journal.crc32(data)
         store.snapshot.variable.updateValue((0,), (data,))
         store.head.variable.update((msgspec.msgpack.encode(head),))
-        with pytest.raises(StateFormatError, match="the state of a shard begins with"):
+        with pytest.raises(StateFormatError, match="a state begins with"):
             store.recalled()
 
     def test_state_of_another_micro_batch(self, store):
@@ -351,8 +351,8 @@ class TestDamage:
             with pytest.raises(StateFormatError, match=words) as error:
                 books.recall("here", 0, batch)
             assert "damaged" in error.value.__notes__[0]
-        assert books.recall("here", 0, 6, always=True)[1].merger.status().live == 200
-        assert books.recall("here", 0, 9)[1].merger.status().live == 200, "there were no rows meanwhile"
+        assert books.recall("here", 0, 6, always=True)[1].merge.status().live == 200
+        assert books.recall("here", 0, 9)[1].merge.status().live == 200, "there were no rows meanwhile"
         with pytest.raises(StateFormatError, match="state of 8, and of shard 0 this is that of 5"):
             books.recall("here", 0, 9, always=True)
 

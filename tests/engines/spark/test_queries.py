@@ -10,7 +10,7 @@ from element_rows import ELEMENTS, meant_by, named, pieces, put, relation_of
 
 from anabranch import FOREVER, Case, Insert, Stable, difference
 from anabranch import spark as ab
-from anabranch.engines.spark.shard_bytes import StateFormatError
+from anabranch.kernels.store.saved import StateFormatError
 from anabranch.testing.presentations import replicas
 from anabranch.testing.references import Shape
 

@@ -28,10 +28,10 @@ from anabranch import (
 from anabranch.engines.spark import shard as sharding
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.shard import Shard
-from anabranch.engines.spark.shard_bytes import MARK, StateFormatError
-from anabranch.kernels.merge.refusing import BrokenPropertyError
+from anabranch.kernels.store.saved import MARK, StateFormatError
 from anabranch.model.elements import Element
 from anabranch.model.output_policy import EveryChange, FinalOnly, FirstThenFinal
+from anabranch.model.validity import BrokenPropertyError
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -66,10 +66,11 @@ class TestManyChannels:
     def pushes(self, monkeypatch, count: int) -> list[str]:
         """Who says something to the merge when so many channels speak."""
         shard, pushes = Shard(Fragment()), []
-        push = shard.merger.push
-        monkeypatch.setattr(
-            shard.merger, "push", lambda name, batch: pushes.append(name) or push(name, batch)
-        )
+        for way in ("push", "advance"):
+            call = getattr(shard.merge, way)
+            monkeypatch.setattr(
+                shard.merge, way, lambda name, said, call=call: pushes.append(name) or call(name, said)
+            )
         shard.hear(parcels(*self.tasks(count, 3), rows=10_000))
         return pushes
 
@@ -209,7 +210,7 @@ class TestPatience:
         assert out == [adjust(1, 5, 1), event("v", 1, 5)]
 
     def test_an_event_is_there_once_at_most_where_that_can_be(self):
-        shard = Shard(Fragment(properties="keyed", policy=EveryChange()))
+        shard = Shard(Fragment(properties=Properties.of("keyed"), policy=EveryChange()))
         out = self.hear(shard, [event("v", 1, 8)], [event("v", 1, 5)], [adjust(1, 5, 1)])
         assert out == [event("v", 1, 5), adjust(1, 5, 1), event("v", 1, 8)]
 
@@ -272,7 +273,7 @@ class TestRefusals:
         ]
         assert "starts at 1, the last stable is 2" in heard.refused[1].reason
         assert heard.refused[1].raw == '{"payload":{"value":"x"},"start":1,"end":3}'
-        assert shard.merger.status().inputs["a"].refused == 3
+        assert shard.merge.status().inputs["a"].refused == 3
 
     def test_who_has_left_says_nothing(self):
         shard = Shard(Fragment())
@@ -323,9 +324,9 @@ class TestState:
 
     def test_state_of_another_version_is_refused_by_name(self):
         data = Shard(Fragment()).dump()
-        with pytest.raises(StateFormatError, match=r"begins with b'anabranch-shard-1\\n'") as error:
-            Shard.load(Fragment(), 0, b"anabranch-shard-0\n" + data[len(MARK) :])
-        assert "new one" in error.value.__notes__[0]
+        with pytest.raises(StateFormatError, match=r"anabranch-shard-1\\n', the mark of an older") as error:
+            Shard.load(Fragment(), 0, b"anabranch-shard-1\n" + data[len(MARK) :])
+        assert "a new checkpoint" in error.value.__notes__[0]
 
     def test_replicas_that_are_waited_for_are_there_from_the_beginning(self):
         shard = Shard(Fragment(Case.R4, lossy=True, replicas=("a", "b")))
@@ -336,8 +337,8 @@ class TestState:
 
 
 GOLDEN_FRAGMENTS = {
-    "shard-1-r3": Fragment(Case.R3, EveryChange(lag=1)),
-    "shard-1-r4": Fragment(Case.R4, lossy=frozenset({"b"}), channels=1),
+    "shard-2-r3": Fragment(Case.R3, EveryChange(lag=1)),
+    "shard-2-r4": Fragment(Case.R4, lossy=frozenset({"b"}), channels=1),
 }
 
 
@@ -356,12 +357,12 @@ def golden_shard(name: str) -> Shard:
 
 
 GOLDEN_ENDS = {
-    "shard-1-r3": [
+    "shard-2-r3": [
         Adjust({"value": "é"}, 1, 7, 9),
         Adjust({"value": "open"}, 4, FOREVER, 12),
         Adjust({"value": "only b"}, 5, 6, 5),
     ],
-    "shard-1-r4": [
+    "shard-2-r4": [
         Adjust({"value": "open"}, 4, FOREVER, 12),
         Adjust({"value": "only b"}, 5, 6, 5),
     ],
@@ -379,7 +380,7 @@ def test_state_that_was_written_before_is_read_and_goes_on(name):
     assert out == hear(here, rest)
     assert sorted(out, key=lambda e: e.start) == GOLDEN_ENDS[name]
     assert shard.frontier == FOREVER
-    assert shard.merger.status().live == 0
+    assert shard.merge.status().live == 0
 
 
 if __name__ == "__main__":

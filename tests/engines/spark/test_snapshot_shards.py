@@ -134,7 +134,7 @@ def test_snapshots_of_replicas_give_the_versions_of_the_log_where_one_vouches_fo
     assert query.output.frontier == FOREVER
     assert difference(query.output, relation_of(table_of(log).versions())) is None
     assert all(not shard.beginnings.waiting and not shard.beginnings.since for shard in query.shards)
-    tallies = [tally for shard in query.shards for tally in shard.merger.tallies.values()]
+    tallies = [tally for shard in query.shards for tally in shard.merge.tallies.values()]
     assert sum(tally.disagreements for tally in tallies) == 0
 
 
@@ -280,7 +280,7 @@ def test_a_replica_that_is_attached_again_may_begin_with_another_snapshot():
     query.hear([replace(said, number=n) for n, said in enumerate(again, 4)])
     assert query.refused == []
     assert shown(query) == [("p", 1, FOREVER), ("q", 2, 6), ("r", 3, 25)]
-    tallies = [tally for shard in query.shards for tally in shard.merger.tallies.values()]
+    tallies = [tally for shard in query.shards for tally in shard.merge.tallies.values()]
     assert sum(tally.disagreements for tally in tallies) == 0
 
 

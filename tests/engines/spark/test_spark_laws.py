@@ -30,6 +30,7 @@ from anabranch.engines.spark.stages import _repack
 from anabranch.engines.spark.transport import parcel
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.engines.spark.transport.unpacking import Unpacking
+from anabranch.kernels.merge.merge import Merge
 from anabranch.model.output_policy import FinalOnly, FirstThenFinal, FollowLeader, Quorum
 from anabranch.model.validity import Quarantine
 from anabranch.oracle.payload import payload_key
@@ -167,12 +168,11 @@ def test_a_case_is_drawn_from_its_seed_alone():
     assert Drawn.of(17) == Drawn.of(17)
 
 
-def loses_an_event(self, output, push=Shard._says_out):
-    push(self, output.take(output.start != 3))
+def loses_an_event(self, result, push=Shard._says_out):
+    push(self, result._replace(events=result.events.take(result.events.start != 3)))
 
 
-def stays_behind(self):
-    self.agreed = max(self.agreed, BEGINNING)
+stays_behind = property(lambda self: BEGINNING)
 
 
 def misses_what_was_heard(values):
@@ -183,7 +183,7 @@ def misses_what_was_heard(values):
     ("where", "name", "wrong"),
     [
         (Shard, "_says_out", loses_an_event),
-        (Shard, "_agree", stays_behind),
+        (Merge, "agreed", stays_behind),
         (journal, "_unframed", misses_what_was_heard),
     ],
 )

@@ -93,7 +93,7 @@ def package(name: str, limits: str, *, is_needed: bool = False) -> Finding:
 def compiled_code(asked: Asked) -> Iterator[Finding]:
     """The folder in which Numba keeps what it has compiled, or each start would compile it anew."""
     try:
-        from anabranch.kernels.heap import push
+        from anabranch.kernels.store.heap import push
     except RuntimeError as reason:
         yield trouble(
             "compiled code",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from anabranch.engines.embedded.inbox import close, items_of
-from anabranch.kernels.merge.merger import Merger
+from anabranch.engines.embedded.merger import Merger
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.relation import as_batch
 from anabranch.model.time import BEGINNING, FOREVER

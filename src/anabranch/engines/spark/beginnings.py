@@ -85,7 +85,7 @@ class Beginnings:
         shard, changed = self.shard, False
         for one in self.waiting.values():
             if one.met is None and one.until <= shard.agreed:
-                one.meet(shard.merger.given())
+                one.meet(shard.merge.given())
                 changed = True
         for name, one in list(self.waiting.items()):
             if one.alone and self._silent():
@@ -107,8 +107,8 @@ class Beginnings:
 
     def _inputs(self) -> set[str]:
         """The replicas that are not idle."""
-        merger = self.shard.merger
-        return {name for name, one in merger.inputs.items() if not merger.sides.idle[one.number]}
+        merge = self.shard.merge
+        return {name for name, one in merge.inputs.items() if not merge.sides.idle[one.number]}
 
     def _silent(self) -> set[str]:
         """Replicas that are awaited, and may vouch for any time."""
@@ -126,6 +126,6 @@ class Beginnings:
         name = min(inputs, key=lambda name: (self.waiting[name].until, name))
         one = self.waiting[name]
         self.shard.join_again(name, self.shard.agreed)
-        one.meet(self.shard.merger.given(), alone=True)
+        one.meet(self.shard.merge.given(), alone=True)
         self.shard.push(name, one.said())
         return True

@@ -1,16 +1,17 @@
 """What a shard runs: the kernels of one fragment, as a value that travels to the executors."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import pyarrow as pa
 
+from anabranch.kernels.answers import Answers
 from anabranch.kernels.changes import Changes
-from anabranch.kernels.merge.merger import Generalise, Merger
+from anabranch.kernels.kernel import State
+from anabranch.kernels.merge.merge import Merge
+from anabranch.kernels.merge.settings import Generalise, checked
 from anabranch.model.output_policy import FirstThenFinal, OutputPolicy, Pace
 from anabranch.model.properties import Case, Properties
-from anabranch.model.validity import Policy, Quarantine, Violation
+from anabranch.model.validity import Drop, Policy, Quarantine, Raise
 
 REMEMBER = 4_096
 """Final events that a shard keeps to compare slower replicas with; they are part of every snapshot."""
@@ -54,18 +55,29 @@ class Fragment:
     clock: pa.DataType | None = None
     """The type of the times of the rows, for people; None: ticks."""
 
-    def merger(self, refuse: Callable[[Violation], object]) -> Merger:
-        """A merge at its beginning, which tells ``refuse`` what it leaves out."""
-        return Merger(
+    def merge(self) -> Merge:
+        """A merge at its beginning."""
+        return Merge(
             self.case,
             self.policy,
             pace=self.pace,
             identity=self.identity,
-            on_invalid=_answer(self.on_invalid, refuse),
-            on_broken=_answer(self.on_broken, refuse),
-            on_late=_answer(self.on_late, refuse),
             remember=self.remember,
+            generalise=isinstance(self.on_broken, Generalise),
         )
+
+    def answers(self) -> Answers:
+        """What is done with what is refused; a merge that generalises refuses nothing for a property."""
+        broken = Quarantine() if isinstance(self.on_broken, Generalise) else self.on_broken
+        return Answers(self.on_invalid, broken, self.on_late)
+
+    def check(self) -> None:
+        """Raise where a setting is not one."""
+        self.merge()
+        kinds = (Raise, Drop, Quarantine)
+        checked("on_invalid", self.on_invalid, *kinds)
+        checked("on_broken", self.on_broken, *kinds, Generalise)
+        checked("on_late", self.on_late, *kinds)
 
     def promised(self) -> Properties | None:
         """What holds of a replica, of all its channels together."""
@@ -77,14 +89,9 @@ class Fragment:
         """The table of a replica at its beginning, where replicas send changes."""
         return None if self.key is None else Changes(self.key, by_time=self.by_time)
 
-    def loaded(self, data: bytes, refuse: Callable[[Violation], object]) -> Merger:
-        """A merge as it was dumped."""
-        return Merger.load(
-            data,
-            on_invalid=_answer(self.on_invalid, refuse),
-            on_broken=_answer(self.on_broken, refuse),
-            on_late=_answer(self.on_late, refuse),
-        )
+    def loaded(self, state: State) -> Merge:
+        """A merge as it was saved."""
+        return Merge.load(state, generalise=isinstance(self.on_broken, Generalise))
 
     def settings(self) -> dict[str, str]:
         """What the state depends on, so that it holds for as long as a checkpoint does."""
@@ -101,13 +108,3 @@ class Fragment:
         """Some of what is not used is told."""
         answers = (self.on_invalid, self.on_broken, self.on_late)
         return any(isinstance(answer, Quarantine) for answer in answers)
-
-
-Answer = TypeVar("Answer", bound=Policy | Generalise)
-
-
-def _answer(answer: Answer, refuse: Callable[[Violation], object]) -> Answer:
-    """What is done with an element that breaks a rule; what is quarantined is told."""
-    if isinstance(answer, Quarantine):
-        return Quarantine(refuse)  # type: ignore[return-value]
-    return answer

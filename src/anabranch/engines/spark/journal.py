@@ -22,8 +22,8 @@ import msgspec
 
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.shard import Shard
-from anabranch.engines.spark.shard_bytes import StateFormatError
 from anabranch.engines.spark.transport.parcel import from_bytes
+from anabranch.kernels.store.saved import StateFormatError
 
 VERSION = 1
 CHUNK = 4 << 20

@@ -21,7 +21,7 @@ from anabranch.engines.spark.stages import OBSERVED, packed, run_last
 from anabranch.engines.spark.transport.packing import ROWS, Packing
 from anabranch.engines.spark.transport.shards import shard_ids
 from anabranch.engines.spark.transport.unpacking import Unpacking
-from anabranch.kernels.merge.merger import Generalise, Merger
+from anabranch.kernels.merge.settings import Generalise, case_named
 from anabranch.model.identity import identities
 from anabranch.model.output_policy import POLICIES, FinalOnly, FirstThenFinal, OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
@@ -168,7 +168,7 @@ def fragment_of(
 ) -> Fragment:
     """A merge with settings as people write them; those that do not go together are refused here."""
     fragment = Fragment(
-        case=Merger(case).forced,
+        case=case_named(case),
         policy=policy or FirstThenFinal(),
         pace=pace,
         identity=identity,
@@ -184,7 +184,7 @@ def fragment_of(
         by_time=by_time,
     )
     try:
-        fragment.merger(lambda _: None)  # which checks its settings, here and not in a worker
+        fragment.check()  # which checks its settings, here and not in a worker
     except TypeError as error:
         for name in ("policy", "pace", "on_invalid", "on_broken", "on_late"):
             _tell_value(error, name, getattr(fragment, name))

@@ -10,7 +10,7 @@ from anabranch.engines.spark.merge import declared_properties, fragment_of, merg
 from anabranch.engines.spark.one_row import policy_of_changes
 from anabranch.engines.spark.replica_frames import in_one_frame
 from anabranch.engines.spark.transport.packing import ROWS
-from anabranch.kernels.merge.merger import Generalise, Merger
+from anabranch.kernels.merge.settings import Generalise, case_named
 from anabranch.model.output_policy import OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.span import span
@@ -134,6 +134,6 @@ def changes_parts(
         key=by,
         ops=spellings(ops),
     )
-    policy = policy or policy_of_changes(Merger(case).forced, declared_properties(properties))
+    policy = policy or policy_of_changes(case_named(case), declared_properties(properties))
     given = {"case": case, "policy": policy, "properties": properties, **settings}
     return layout, fragment_of(key=by, by_time=by_time, lossy=False, **given)

@@ -30,29 +30,33 @@ from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.order import (
     Stretch,
     Turn,
-    number_of,
     one_after_the_other,
     place_text,
     turns_of,
 )
 from anabranch.engines.spark.patience import set_aside
-from anabranch.engines.spark.shard_bytes import Head, check_settings, parted, whole
+from anabranch.engines.spark.shard_bytes import check_settings
 from anabranch.engines.spark.transport.parcel import Parcel, Voice
+from anabranch.kernels.answers import error_of, violations
 from anabranch.kernels.changes import Changes, Refused
-from anabranch.kernels.merge.state_bytes import from_bytes, to_bytes
+from anabranch.kernels.kernel import Refused as RefusedRows
+from anabranch.kernels.kernel import Result, State
 from anabranch.kernels.snapshots import Beginning
+from anabranch.kernels.store.saved import from_bytes, to_bytes, version_of
 from anabranch.model.application import BROKEN, VALID, check_times
 from anabranch.model.batch import KINDS, Batch, Kind, concat
 from anabranch.model.elements import Attach, Control, Element
 from anabranch.model.op import Op
+from anabranch.model.origin import Origin
 from anabranch.model.time import BEGINNING, FOREVER
-from anabranch.model.validity import Drop, Quarantine, Rule, Violation
+from anabranch.model.validity import Drop, Quarantine, Raise, Rule, Violation
 from anabranch.rows.refusal import Refusal, change_text, refusal
 
 ENOUGH = 4_096
 """Events that are merged at once; fewer wait for those of other channels: a push by itself costs 0.3 ms."""
 TOGETHER = 65_536
 """Elements of the output that are put into one batch, at most."""
+VERSION = 2
 BYTES = 8 << 20
 """Bytes of payloads that are merged, or put into one batch, at once: ten parcels of 5 MB pass through Spark
 faster than one of 50 MB."""
@@ -75,15 +79,15 @@ class Shard:
 
     def __init__(self, fragment: Fragment, number: int = 0) -> None:
         self.fragment, self.number = fragment, number
-        self.merger = fragment.merger(self._refuse)
+        self.merge = fragment.merge()
+        self.answers = fragment.answers()
         self.frontiers: dict[str, dict[str, int]] = {}
-        self.agreed = BEGINNING
         self.tables: dict[str, Changes] = {}
         self.beginnings = Beginnings(self)
         self._now = Heard()
         self._waiting: list[Stretch] = []
         self._events = self._bytes = 0
-        self._pushed: tuple[Parcel, NDArray[np.int64], int] | None = None
+        self._pushed: tuple[Parcel, NDArray[np.int64], Origin] | None = None
         self._aside: dict[str, list[list[Stretch]]] = {}
         for name in fragment.replicas:
             self._join(name, None)
@@ -91,13 +95,18 @@ class Shard:
     @property
     def frontier(self) -> int:
         """The stable of the output, which is that of every shard."""
-        return min(self.merger.frontier, self.agreed)
+        return min(self.merge.frontier, self.agreed)
+
+    @property
+    def agreed(self) -> int:
+        """Where the merge is in every shard."""
+        return self.merge.agreed
 
     @property
     def nbytes(self) -> int:
         """Bytes of state."""
         tables = sum(table.nbytes for table in self.tables.values())
-        return self.merger.status().bytes + tables + self.beginnings.nbytes
+        return self.merge.report().nbytes + tables + self.beginnings.nbytes
 
     def hear(self, parcels: Sequence[Parcel], idle: Iterable[str] | None = None) -> Heard:
         """What comes of the parcels of one micro-batch, in whatever order they are given.
@@ -108,13 +117,13 @@ class Shard:
         channels = turns_of(parcels, at_one_instant=self.fragment.key is not None)
         self.beginnings.listen(parcels)
         for name in sorted({replica for replica, _ in channels}):
-            if name not in self.merger.tallies:
+            if name not in self.merge.tallies:
                 self._join(name, None)
         self._wait_for_none_of(
             self.fragment.idle if idle is None else idle, {replica for replica, _ in channels}
         )
         if self.fragment.key is None:
-            channels, self._aside = set_aside(channels, self.merger.shows)
+            channels, self._aside = set_aside(channels, self.merge.shows)
         at_the_end: dict[tuple[str, str], int] = {}
         for turns in zip_longest(*channels.values()):
             for turn in turns:
@@ -127,7 +136,7 @@ class Shard:
         self._push_waiting()
         for (replica, channel), time in at_the_end.items():
             known = self.frontiers.get(replica, {})
-            if replica in self.merger.inputs:
+            if replica in self.merge.inputs:
                 known[channel] = max(time, known.get(channel, BEGINNING))
         self._promise()
         heard = self._now
@@ -137,21 +146,21 @@ class Shard:
 
     def _left_out(self) -> int:
         """Rows that were not used since the beginning."""
-        counted = sum(tally.refused + tally.late for tally in self.merger.tallies.values())
-        return counted + int(self.merger.sides.late.sum())
+        counted = sum(tally.refused + tally.late for tally in self.merge.tallies.values())
+        return counted + int(self.merge.sides.late.sum())
 
     def _wait_for_none_of(self, idle: Iterable[str], speaking: Set[str]) -> None:
         """Let replicas be idle that are said to be and do not speak; one that nobody knows is an error."""
         for name in idle:
-            if name not in self.merger.tallies:
-                known = ", ".join(map(repr, self.merger.tallies)) or "none"
+            if name not in self.merge.tallies:
+                known = ", ".join(map(repr, self.merge.tallies)) or "none"
                 error = ValueError(
                     f"a replica that is idle has spoken before or is awaited, {name!r} has and is neither"
                 )
                 error.add_note(f"Spell it as its rows do, or leave it out of idle; known are: {known}.")
                 raise error
-            if name in self.merger.inputs and name not in speaking:
-                self._says_out(self.merger.idle(name))
+            if name in self.merge.inputs and name not in speaking:
+                self._says_out(self.merge.idle(name))
 
     def _says(self, turn: Turn, at_the_end: dict[tuple[str, str], int]) -> None:
         """Let a channel say what it says; stables of unordered channels wait until the end."""
@@ -191,7 +200,7 @@ class Shard:
 
     def _know(self, voice: Voice) -> None:
         """A channel has spoken, to this shard or to another."""
-        if voice.replica in self.merger.inputs:
+        if voice.replica in self.merge.inputs:
             self._reached_by(voice)
 
     def _reached_by(self, voice: Voice) -> int:
@@ -206,7 +215,7 @@ class Shard:
         parcel, voice = stretch.parcel, stretch.voice
         if not len(rows):
             return
-        if voice.replica not in self.merger.inputs:
+        if voice.replica not in self.merge.inputs:
             self._refuse_all(Rule.DETACHED_INPUT, stretch, rows)
             return
         reached = self._reached_by(voice)
@@ -257,9 +266,9 @@ class Shard:
         """Merge what comes of rows of a parcel."""
         if not len(batch):
             return
-        tally = self.merger.tallies[replica]
-        self._pushed = parcel, rows, tally.elements + tally.refused + 1
-        self._says_out(self.merger.push(replica, batch))
+        origin = origin_of(parcel, rows)
+        self._pushed = parcel, rows, origin
+        self._says_out(self.merge.push(replica, batch.with_origin(origin)))
         self._pushed = None
 
     def _read(self, changes: Stretch) -> tuple[NDArray[np.int64], Batch]:
@@ -282,8 +291,8 @@ class Shard:
             self._refuse_changes(replica, self.tables[replica].push(Batch.stable(frontier)).refused)
 
     def _refuse_changes(self, replica: str, refused: Refused) -> None:
-        self.merger.tallies[replica].refused += len(refused)
-        if isinstance(self.merger.on_invalid, Drop):
+        self.merge.tallies[replica].refused += len(refused)
+        if isinstance(self.answers.on_invalid, Drop):
             return
         for n, number in enumerate(refused.number.tolist()):
             channel = refused.channel[n]
@@ -298,7 +307,7 @@ class Shard:
         self._push_waiting()
         replica = stretch.voice.replica
         element = stretch.parcel.batch(row).element(0)
-        attached = replica in self.merger.inputs
+        attached = replica in self.merge.inputs
         if not attached and not isinstance(element, Attach):
             self._refuse_all(Rule.DETACHED_INPUT, stretch, row)
             return
@@ -312,7 +321,7 @@ class Shard:
                 known[channel[1]] = max(time, known.get(channel[1], BEGINNING))
             self._promise()
             self._passes(replica, FOREVER)
-            self._says_out(self.merger.detach(replica))
+            self._says_out(self.merge.detach(replica))
             del self.frontiers[replica]
             self.tables.pop(replica, None)
             self.beginnings.forget(replica)
@@ -335,7 +344,7 @@ class Shard:
     def _attach(self, replica: str, guarantee: int | None) -> None:
         complete = self.fragment.is_complete(replica)
         promised = self.fragment.promised()
-        self._says_out(self.merger.attach(replica, guarantee, promised, complete=complete))
+        self._says_out(self.merge.attach(replica, guarantee, promised, complete=complete))
 
     def _promise(self) -> None:
         """Let every replica say how far its channels have come, where that is further than before.
@@ -345,14 +354,13 @@ class Shard:
         going = True
         while going:
             until = self.beginnings.until()
-            for replica, one in self.merger.inputs.items():
+            for replica, one in self.merge.inputs.items():
                 reached = self.reached(replica)
                 if self.beginnings.holds(replica):
                     self._passes(replica, reached)
                 elif min(reached, until) > one.said:
                     self._passes(replica, min(reached, until))
-                    self.push(replica, Batch.stable(min(reached, until), self.merger.columns.schema))
-            self._agree()
+                    self._says_out(self.merge.advance(replica, min(reached, until)))
             going = self.beginnings.go_on()
 
     def reached(self, replica: str) -> int:
@@ -363,55 +371,45 @@ class Shard:
     def push(self, replica: str, elements: Batch) -> None:
         """Merge elements that come of no row of a parcel."""
         if len(elements):
-            self._says_out(self.merger.push(replica, elements))
+            self._says_out(self.merge.push(replica, elements))
 
     def join_again(self, replica: str, guarantee: int) -> None:
         """Let a replica guarantee no more than what ends at or after a time; what it showed is forgotten."""
-        self._says_out(self.merger.detach(replica))
+        self._says_out(self.merge.detach(replica))
         self._attach(replica, None if guarantee == BEGINNING else guarantee)
 
-    def _agree(self) -> None:
-        """Move the frontier to where the merge is in every shard.
+    def _says_out(self, result: Result) -> None:
+        for refused in result.refused:
+            self._refuse(refused)
+        if len(result.events):
+            self._now.output.append(result.events)
 
-        In R0 to R2 an input joins when events have come that are as late as its guarantee. Another shard has
-        no such event, so what counts here is when the frontier has come so far.
-        """
-        if self.fragment.lossy:
-            self.agreed = self.merger.frontier
+    def _refuse(self, refused: RefusedRows) -> None:
+        """Answer for what the merge leaves out."""
+        answer = self.answers.to(refused.rule)
+        if isinstance(answer, Drop):
             return
-        joining = True
-        while joining:
-            reached = self.agreed
-            for one in self.merger.inputs.values():
-                if self.merger.sides.guarantee[one.number] <= reached:
-                    self.agreed = max(self.agreed, self.fragment.policy.lagging(one.said))
-            joining = self.agreed > reached
+        origin = refused.batch.origin
+        for row, violation in enumerate(violations("", refused)):
+            if isinstance(answer, Raise):
+                raise error_of(violation)
+            place, raw, own = f"shard {self.number}", None, None
+            if origin is not None:
+                whose = violation.input or "", origin.channel_of(row), violation.position
+                place, own = self._place(*whose), self._own(*whose)
+                raw = self._change_of(origin, row, own)
+            self._now.refused.append(
+                refusal(violation, place, self.fragment.clock, raw=raw, roles=self._roles, own=own)
+            )
 
-    def _says_out(self, output: Batch) -> None:
-        if not len(output):
-            return
-        stables = output.kind == Kind.STABLE
-        if stables.any():
-            output = output[:-1] if stables[-1] and stables.sum() == 1 else output.take(~stables)
-        if len(output):
-            self._now.output.append(output)
-
-    def _refuse(self, violation: Violation) -> None:
-        """Hear from the merge what it leaves out."""
-        place, raw, own, told = f"shard {self.number}", None, None, violation
-        if self._pushed is not None:
-            parcel, rows, first = self._pushed
-            row = violation.position - first
-            if 0 <= row < len(rows):
-                voice, number = parcel.voices[parcel.voice[rows[row]]], number_of(parcel, rows[row])
-                own = self._own(voice.replica, voice.channel, number)
-                place = self._place(voice.replica, voice.channel, number)
-                told = replace(violation, position=number)
-                if self.fragment.key is not None:
-                    raw = change_text(parcel.batch(rows[row : row + 1]), 0, self._roles, own)
-        self._now.refused.append(
-            refusal(told, place, self.fragment.clock, raw=raw, roles=self._roles, own=own)
-        )
+    def _change_of(self, origin: Origin, row: int, own: dict[str, Any]) -> str | None:
+        """The change that a refused element comes of, where replicas send changes."""
+        if self.fragment.key is None or self._pushed is None:
+            return None
+        parcel, rows, pushed = self._pushed
+        there = (pushed.number == origin.number[row]) & (pushed.of_channels() == origin.of_channels()[row])
+        found = rows[np.flatnonzero(there)[:1]]
+        return change_text(parcel.batch(found), 0, self._roles, own) if len(found) else None
 
     @property
     def _roles(self) -> dict[str, str]:
@@ -445,8 +443,8 @@ class Shard:
     ) -> None:
         """Count rows as refused, and answer for each with the rule it breaks and the frontier it met."""
         replica = stretch.voice.replica
-        self.merger.tallies[replica].refused += len(rows)
-        if isinstance(self.merger.on_invalid, Drop):
+        self.merge.tallies[replica].refused += len(rows)
+        if isinstance(self.answers.on_invalid, Drop):
             return
         batch, numbers = stretch.parcel.batch(rows), replace(stretch, rows=rows).sequences().tolist()
         for n, element in enumerate(batch.objects()):
@@ -458,7 +456,7 @@ class Shard:
             self._answer(violation, stretch.voice.channel)
 
     def _answer(self, violation: Violation, channel: str, known: int | None = None) -> None:
-        answer = self.merger.on_invalid
+        answer = self.answers.on_invalid
         if isinstance(answer, Quarantine):
             replica, number = violation.input or "", violation.position
             own, place = self._own(replica, channel, number), self._place(replica, channel, number)
@@ -469,31 +467,43 @@ class Shard:
 
     def dump(self) -> bytes:
         """The state as bytes, from which `load` goes on as if nothing had happened."""
-        tables = {name: to_bytes(*table.dump()) for name, table in self.tables.items()}
-        begun = {name: to_bytes(*one.dump()) for name, one in self.beginnings.waiting.items()}
-        sizes, lengths = ({name: len(data) for name, data in part.items()} for part in (tables, begun))
-        settings, since = self.fragment.settings(), self.beginnings.since
-        head = Head(self.frontiers, self.agreed, settings, sizes, lengths, since)
-        return whole(head, [*tables.values(), *begun.values(), self.merger.dump()])
+        values = {
+            "settings": self.fragment.settings(),
+            "frontiers": self.frontiers,
+            "since": self.beginnings.since,
+        }
+        tables = {f"changes {name}": State(1, *table.dump()) for name, table in self.tables.items()}
+        begun = {f"beginning {name}": State(1, *one.dump()) for name, one in self.beginnings.waiting.items()}
+        return to_bytes({"shard": State(VERSION, values, []), **tables, **begun, "merge": self.merge.saved()})
 
     @classmethod
     def load(cls, fragment: Fragment, number: int, data: bytes) -> "Shard":
         """The shard that was dumped."""
-        saved, parts = parted(data)
-        check_settings(saved.settings, fragment.settings())
+        sections = from_bytes(data)
+        _, saved, _ = version_of(sections.pop("shard"), VERSION, "a shard")
+        check_settings(saved["settings"], fragment.settings())
         shard = cls.__new__(cls)
-        shard.fragment, shard.number = fragment, number
-        shard.frontiers, shard.agreed = saved.frontiers, saved.agreed
+        shard.fragment, shard.number, shard.answers = fragment, number, fragment.answers()
+        shard.frontiers = saved["frontiers"]
         shard._now, shard._pushed, shard._aside, shard.tables = Heard(), None, {}, {}
         shard._waiting, shard._events, shard._bytes = [], 0, 0
-        for name in saved.tables:
-            shard.tables[name] = Changes.load(*from_bytes(parts.pop(0)), by_time=fragment.by_time)
+        shard.merge = fragment.loaded(sections.pop("merge"))
         shard.beginnings = Beginnings(shard)
-        shard.beginnings.since = saved.since_snapshot
-        for name in saved.beginnings:
-            shard.beginnings.waiting[name] = Beginning.load(*from_bytes(parts.pop(0)))
-        shard.merger = fragment.loaded(parts.pop(), shard._refuse)
+        shard.beginnings.since = {name: (time, rows) for name, (time, rows) in saved["since"].items()}
+        for section, (_, values, batches) in sections.items():
+            what, _, name = section.partition(" ")
+            if what == "changes":
+                shard.tables[name] = Changes.load(values, batches, by_time=fragment.by_time)
+            else:
+                shard.beginnings.waiting[name] = Beginning.load(values, batches)
         return shard
+
+
+def origin_of(parcel: Parcel, rows: NDArray[np.int64]) -> Origin:
+    """Which rows of which channels rows of a parcel are."""
+    voice = parcel.voice[rows]
+    first = np.array([voice.sequence for voice in parcel.voices], np.int64)
+    return Origin(first[voice] + parcel.row[rows], voice, tuple(voice.channel for voice in parcel.voices))
 
 
 def _together(parts: list[Batch]) -> Iterator[Batch]:

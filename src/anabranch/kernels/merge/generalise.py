@@ -20,85 +20,85 @@ from anabranch.model.properties import Case, Fact
 from anabranch.model.time import tick_text
 
 if TYPE_CHECKING:
-    from anabranch.kernels.merge.merger import Merger
+    from anabranch.kernels.merge.merge import Merge
 
 _CASES = list(Case)
 
 
-def make_room(merger: Merger, name: str, side: Side) -> Batch:
+def make_room(merge: Merge, name: str, side: Side) -> Batch:
     """What comes out when a running merge has to take in an input that promises less than its case needs."""
-    if merger.kernel is None:
+    if merge.kernel is None:
         return Batch.of([])
-    wanted = choose(merger.declared_now() | {name: side}, merger.policy, merger.forced)
-    running = merger.kernel.case
+    wanted = choose(merge.declared_now() | {name: side}, merge.policy, merge.forced)
+    running = merge.kernel.case
     if _CASES.index(wanted.case) <= _CASES.index(running):
         return Batch.of([])
-    if isinstance(merger.kernel, Ordered) and merger.trail is None:
+    if isinstance(merge.kernel, Ordered) and merge.trail is None:
         error = ValueError(f"{running.name} is running, and {name!r} needs {wanted.reason}")
         error.add_note(
             "Attach it before the first push, or let the merge generalise (on_broken=Generalise())."
         )
         raise error
-    merger.declared[name] = side
-    return _move(merger, wanted, f"{name} was attached")
+    merge.declared[name] = side
+    return _move(merge, wanted, f"{name} was attached")
 
 
-def go_on_without(merger: Merger, name: str, fact: Fact, why: str) -> Batch:
+def go_on_without(merge: Merge, name: str, fact: Fact, why: str) -> Batch:
     """What comes out when a merge goes on in the next case that does not need a fact of an input."""
-    assert merger.kernel is not None
-    running = merger.kernel.case
-    one = merger.inputs[name]
-    declared = (one.declared.properties or (merger.forced or running).value).without(fact)
-    one.declared = merger.declared[name] = replace(one.declared, properties=declared)
-    merger.sides.keyed[one.number] &= Fact.KEYED in declared
+    assert merge.kernel is not None
+    running = merge.kernel.case
+    one = merge.inputs[name]
+    declared = (one.declared.properties or (merge.forced or running).value).without(fact)
+    one.declared = merge.declared[name] = replace(one.declared, properties=declared)
+    merge.sides.keyed[one.number] &= Fact.KEYED in declared
     if running is Case.R4:
         return Batch.of([])
     inputs = {
         n: replace(s, properties=running.value if s.properties is None else s.properties)
-        for n, s in merger.declared_now().items()
+        for n, s in merge.declared_now().items()
     }
-    wanted = choose(inputs, merger.policy)
+    wanted = choose(inputs, merge.policy)
     if _CASES.index(wanted.case) <= _CASES.index(running):
         case = _CASES[_CASES.index(running) + 1]
         wanted = Choice(case, f"{case.name}: the next more general case")
-    return _move(merger, wanted, why)
+    return _move(merge, wanted, why)
 
 
-def _move(merger: Merger, wanted: Choice, why: str) -> Batch:
-    old = merger.kernel
+def _move(merge: Merge, wanted: Choice, why: str) -> Batch:
+    old = merge.kernel
     assert old is not None
-    if merger.sides.free() is None:
-        merger.sides = merger.sides.doubled()
-        old.widen(merger.sides)
-    merger.forced = None
+    if merge.sides.free() is None:
+        merge.sides = merge.sides.doubled()
+        old.widen(merge.sides)
+    merge.forced = None
     try:
-        news = _go_on(merger, old, wanted.case)
+        news = _go_on(merge, old, wanted.case)
     except Broken as broken:
         # What is out or shown by the old case need not be within the new one, but is within the most general.
         wanted = Choice(Case.R4, f"R4: what is out or shown is not {broken.fact}")
-        news = _go_on(merger, old, Case.R4)
-    merger.choice = wanted
-    merger.moves.append(f"{old.case.name} to {wanted.case.name} at {tick_text(old.stable)}: {why}")
+        news = _go_on(merge, old, Case.R4)
+    merge.choice = wanted
+    merge.moves.append(f"{old.case.name} to {wanted.case.name} at {tick_text(old.stable)}: {why}")
     if wanted.case not in ORDERED:
-        merger.trail = None
+        merge.trail = None
     return news
 
 
-def _go_on(merger: Merger, old: object, case: Case) -> Batch:
+def _go_on(merge: Merge, old: object, case: Case) -> Batch:
     """Replace a kernel by one of a more general case; what comes out at that."""
-    sides, kernel = merger.sides, merger.made(case)
-    merger.kernel = kernel
+    sides, kernel = merge.sides, merge.made(case)
+    merge.kernel = kernel
     if isinstance(old, Ordered):
-        assert merger.trail is not None, "a merge that may generalise keeps what is not final"
-        given = merger.trail.events(None, old.stable).told_apart_by(merger.identity)
+        assert merge.trail is not None, "a merge that may generalise keeps what is not final"
+        given = merge.trail.events(None, old.stable).told_apart_by(merge.identity)
         shown = {
-            one.number: merger.trail.events(one.number, old.stable).told_apart_by(merger.identity)
-            for one in merger.inputs.values()
+            one.number: merge.trail.events(one.number, old.stable).told_apart_by(merge.identity)
+            for one in merge.inputs.values()
         }
         if isinstance(kernel, Ordered):
             return tell_in_order(kernel, old, sides, given, shown)
-        news = tell(kernel, sides, given, shown, old.stable, merger.policy)
-        for one in merger.inputs.values():
+        news = tell(kernel, sides, given, shown, old.stable, merge.policy)
+        for one in merge.inputs.values():
             # In order an input may join at events that are as late as its guarantee; without, at a stable.
             sides.joined[one.number] = one.forced or sides.guarantee[one.number] <= old.stable
         return news

@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anabranch.kernels.heap import Heap, push
+from anabranch.kernels.store.heap import Heap, push
 from anabranch.model.compiled import compiled, inlined, inner
 from anabranch.model.murmur import mix
 from anabranch.model.payloads import PayloadStore

@@ -23,6 +23,7 @@ from anabranch.kernels.merge.ties import SMALL, Ties, append, find_tied, link, r
 from anabranch.model.application import ADJUST, STABLE
 from anabranch.model.batch import Batch, Kind, concat
 from anabranch.model.compiled import compiled, inlined
+from anabranch.model.origin import Origin
 from anabranch.model.properties import Case, Fact
 from anabranch.model.slots import NOBODY
 from anabranch.model.time import BEGINNING, FOREVER
@@ -125,14 +126,20 @@ class Ordered:
 
     def dump(self) -> tuple[dict[str, Any], list[pa.RecordBatch]]:
         """All there is to know but the sides, from which `load` continues."""
-        state = {
+        state: dict[str, Any] = {
             "case": self.case.name,
             "stable": self.stable,
             "latest": self.latest,
             "said": [column.tolist() for column in self.said],
             "queues": list(self.queues),
+            "channels": [],
         }
-        return state, [self.ties.to_arrow(), *(concat(queue).to_arrow() for queue in self.queues.values())]
+        batches = [self.ties.to_arrow()]
+        for queue in map(concat, self.queues.values()):
+            channels, origins = saved_origin(queue)
+            state["channels"].append(channels)
+            batches += [queue.to_arrow(), origins]
+        return state, batches
 
     @classmethod
     def load(
@@ -148,10 +155,10 @@ class Ordered:
         loaded.ties = Ties.from_arrow(ties)
         loaded.said = Said(*(np.array(column, np.int64) for column in state["said"]))
         loaded.widen(sides)
-        loaded.queues = {
-            i: [Batch.from_arrow(queue).told_apart_by(identity)]
-            for i, queue in zip(state["queues"], queues, strict=True)
-        }
+        for n, i in enumerate(state["queues"]):
+            origin = origin_of(state["channels"][n], queues[2 * n + 1])
+            queue = Batch.from_arrow(queues[2 * n]).with_origin(origin)
+            loaded.queues[i] = [queue.told_apart_by(identity)]
         return loaded
 
     def _play(self, pending: list[tuple[int, Batch]], nothing: Batch) -> Batch:
@@ -242,6 +249,22 @@ class Ordered:
             self.queues.setdefault(i, []).append(_chosen(batch, rows[:kept]))
         if fate != KEPT:
             raise Broken(_FACTS[fate], batch[:0], [(i, batch[stop:])])
+
+
+def saved_origin(batch: Batch) -> tuple[list[str], pa.RecordBatch]:
+    """The origins of rows as data: the channels (none where there are no origins), and two columns."""
+    if batch.origin is None:
+        return [], pa.RecordBatch.from_pydict({"number": pa.array([], pa.int64())})
+    columns = {"number": batch.origin.number, "channel": batch.origin.of_channels()}
+    return list(batch.origin.channels), pa.RecordBatch.from_pydict(columns)
+
+
+def origin_of(channels: list[str], columns: pa.RecordBatch) -> Origin | None:
+    """What `saved_origin` gave."""
+    if not channels:
+        return None
+    number, channel = (column.to_numpy() for column in columns.columns)
+    return Origin(number, channel, tuple(channels))
 
 
 def _chosen(batch: Batch, rows: NDArray[np.int64]) -> Batch:

@@ -16,10 +16,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anabranch.kernels.heap import pop, push
 from anabranch.kernels.merge.broken import Broken
 from anabranch.kernels.merge.lead import followed, join_all, leader, passed_by_all
-from anabranch.kernels.merge.matrix import columns_of, matrix_of
 from anabranch.kernels.merge.nodes import (
     ABSENT,
     EXTRA,
@@ -55,6 +53,8 @@ from anabranch.kernels.merge.said import (
     say_stable,
 )
 from anabranch.kernels.merge.sides import Sides
+from anabranch.kernels.store.heap import pop, push
+from anabranch.kernels.store.saved import columns_of, matrix_of
 from anabranch.model.application import ADJUST, INSERT, STABLE
 from anabranch.model.batch import Batch
 from anabranch.model.compiled import compiled, inlined, inner
@@ -399,6 +399,9 @@ def _shown(nodes: Nodes, i: int, identity: Any, start: Any, end: Any, counts: An
         counts[row] = node != NOBODY and nodes.cells[node, SHOWN + i] == end[row]
 
 
+_NO_ELEMENTS = Batch.of([])
+
+
 @dataclass(slots=True)
 class R3:
     """State: the nodes and their payloads. The inputs are the caller's."""
@@ -485,6 +488,12 @@ class R3:
         """
         self.sides.idle[i] = False
         return self._say(i, batch, leave_out=leave_out)
+
+    def advance(self, i: int, time: int) -> Batch:
+        """What comes out when an input says a stable: `merge` begins with what follows from stables."""
+        self.sides.idle[i] = False
+        self.sides.reached[i] = max(self.sides.reached[i], time)
+        return self._say(i, _NO_ELEMENTS)
 
     def shows(
         self, i: int, identities: Words, start: NDArray[np.int64], end: NDArray[np.int64]

@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anabranch.kernels.heap import push
 from anabranch.kernels.merge.broken import Broken
 from anabranch.kernels.merge.lead import PACES, followed
 from anabranch.kernels.merge.ledgers import (
@@ -45,7 +44,6 @@ from anabranch.kernels.merge.ledgers import (
     total_given,
     total_shown,
 )
-from anabranch.kernels.merge.matrix import columns_of, matrix_of
 from anabranch.kernels.merge.nodes import (
     FORGOTTEN,
     HALF,
@@ -72,6 +70,8 @@ from anabranch.kernels.merge.said import (
     say_insert,
 )
 from anabranch.kernels.merge.sides import Sides
+from anabranch.kernels.store.heap import push
+from anabranch.kernels.store.saved import columns_of, matrix_of
 from anabranch.model.application import ADJUST, STABLE
 from anabranch.model.batch import Batch
 from anabranch.model.compiled import compiled, inner
@@ -274,6 +274,9 @@ def _shown(nodes: Nodes, ledgers: Ledgers, i: int, identity: Any, start: Any, en
             counts[row] = shown(ledgers, entry, i + 1) if entry != NOBODY else 0
 
 
+_NO_ELEMENTS = Batch.of([])
+
+
 @dataclass(slots=True)
 class R4:
     """State: the nodes, their ledgers and payloads. The inputs are the caller's."""
@@ -380,6 +383,12 @@ class R4:
         """
         self.sides.idle[i] = False
         return self._say(i, batch, leave_out=leave_out)
+
+    def advance(self, i: int, time: int) -> Batch:
+        """What comes out when an input says a stable: `merge` begins with what follows from stables."""
+        self.sides.idle[i] = False
+        self.sides.reached[i] = max(self.sides.reached[i], time)
+        return self._say(i, _NO_ELEMENTS)
 
     def shows(
         self, i: int, identities: Words, start: NDArray[np.int64], end: NDArray[np.int64]

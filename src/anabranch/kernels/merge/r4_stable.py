@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from anabranch.kernels.heap import pop, push
 from anabranch.kernels.merge.lead import (
     join_all,
     leader,
@@ -56,6 +55,7 @@ from anabranch.kernels.merge.said import (
 )
 from anabranch.kernels.merge.sides import Sides
 from anabranch.kernels.merge.wanted_ends import want_what_is_shown, want_what_stands
+from anabranch.kernels.store.heap import pop, push
 from anabranch.model.compiled import inlined, inner
 from anabranch.model.slots import NOBODY
 from anabranch.model.time import FOREVER

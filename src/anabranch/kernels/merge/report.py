@@ -16,79 +16,77 @@ from anabranch.model.properties import Properties
 from anabranch.model.time import BEGINNING, tick_text
 
 if TYPE_CHECKING:
-    from anabranch.kernels.merge.merger import Merger
+    from anabranch.kernels.merge.merge import Merge
 
 EXAMPLES = 100
 """Disagreements that are kept in full."""
 
 
-def explanation(merger: Merger) -> str:
+def explanation(merge: Merge) -> str:
     """Which case merges the inputs and why, under which policy, and what tells events apart."""
-    choice = merger.choice or choose(merger.declared_now(), merger.policy, merger.forced)
-    by = "all payload columns" if merger.identity is None else ", ".join(merger.identity)
+    choice = merge.choice or choose(merge.declared_now(), merge.policy, merge.forced)
+    by = "all payload columns" if merge.identity is None else ", ".join(merge.identity)
     lines = [
         choice.reason,
-        f"policy {merger.policy}: {_first_line(merger.policy)}",
+        f"policy {merge.policy}: {_first_line(merge.policy)}",
         f"events are told apart by {by}",
     ]
-    for name, side in merger.declared_now().items():
+    for name, side in merge.declared_now().items():
         kind = "complete" if side.complete else "lossy"
         lines.append(f"{name}: {kind}, declared {side.properties or Properties()}")
-    if any(not side.complete for side in merger.declared_now().values()):
+    if any(not side.complete for side in merge.declared_now().values()):
         lines.append(
-            f"lossy inputs: the stable follows the {merger.pace.value} while no complete one has joined"
+            f"lossy inputs: the stable follows the {merge.pace.value} while no complete one has joined"
         )
-    return "\n".join(lines + merger.moves)
+    return "\n".join(lines + merge.moves)
 
 
-def status_of(merger: Merger) -> Status:
+def status_of(merge: Merge) -> Status:
     """What the merge is doing."""
-    choice = merger.choice or choose(merger.declared_now(), merger.policy, merger.forced)
-    for name in merger.inputs:
-        count_conduct(merger, name)
+    choice = merge.choice or choose(merge.declared_now(), merge.policy, merge.forced)
+    for name in merge.inputs:
+        count_conduct(merge, name)
     queue = (
-        (0, 0, 0)
-        if merger.kernel is None or isinstance(merger.kernel, Ordered)
-        else merger.kernel.nodes.queue
+        (0, 0, 0) if merge.kernel is None or isinstance(merge.kernel, Ordered) else merge.kernel.nodes.queue
     )
-    held = [one for one in (merger.kernel, merger.cleanse, merger.trail) if one is not None]
-    inserts, adjusts, stables = merger.counts.tolist()
+    held = [one for one in (merge.kernel, merge.cleanse, merge.trail) if one is not None]
+    inserts, adjusts, stables = merge.counts.tolist()
     return Status(
         case=choice.case.name,
         reason=choice.reason,
-        policy=str(merger.policy),
-        frontier=merger.frontier,
-        inputs=_inputs(merger),
-        live=sum(one.live for one in (merger.kernel, merger.cleanse) if one is not None),
+        policy=str(merge.policy),
+        frontier=merge.frontier,
+        inputs=_inputs(merge),
+        live=sum(one.live for one in (merge.kernel, merge.cleanse) if one is not None),
         remembered=int(queue[LENGTH]),
         unchecked=int(queue[SKIPPED]),
         bytes=sum(one.nbytes for one in held),
         inserts=inserts,
         adjusts=adjusts,
         stables=stables,
-        disagreements=tuple(merger.disagreements),
-        moves=tuple(merger.moves),
-        stuck=_stuck(merger),
+        disagreements=tuple(merge.disagreements),
+        moves=tuple(merge.moves),
+        stuck=_stuck(merge),
     )
 
 
-def count_conduct(merger: Merger, name: str) -> None:
+def count_conduct(merge: Merge, name: str) -> None:
     """Add what the kernel has counted for an input to its tally."""
-    number, tally = merger.inputs[name].number, merger.tallies[name]
+    number, tally = merge.inputs[name].number, merge.tallies[name]
     for what in ("disagreements", "holes", "filled", "late", "removed"):
-        column = getattr(merger.sides, what)
+        column = getattr(merge.sides, what)
         setattr(tally, what, getattr(tally, what) + int(column[number]))
         column[number] = 0
 
 
-def note_disagreements(merger: Merger, kernel: R3 | R4) -> None:
+def note_disagreements(merge: Merge, kernel: R3 | R4) -> None:
     """Keep the first disagreements that a kernel has noted."""
-    names = {one.number: name for name, one in merger.inputs.items()}
-    rows = kernel.notes.row[: kernel.notes.rows[0]][: EXAMPLES - len(merger.disagreements)]
+    names = {one.number: name for name, one in merge.inputs.items()}
+    rows = kernel.notes.row[: kernel.notes.rows[0]][: EXAMPLES - len(merge.disagreements)]
     kernel.notes.rows[0] = 0
     payloads = kernel.noted
     for (number, _, start, shown, given), payload in zip(rows.tolist(), payloads, strict=False):
-        merger.disagreements.append(
+        merge.disagreements.append(
             Disagreement(
                 names.get(number, "?"),
                 {key: value for key, value in payload.items() if value is not None},
@@ -100,24 +98,24 @@ def note_disagreements(merger: Merger, kernel: R3 | R4) -> None:
         )
 
 
-def _inputs(merger: Merger) -> Mapping[str, InputStatus]:
+def _inputs(merge: Merge) -> Mapping[str, InputStatus]:
     said = {
-        name: merger.inputs[name].said if name in merger.inputs else tally.said
-        for name, tally in merger.tallies.items()
+        name: merge.inputs[name].said if name in merge.inputs else tally.said
+        for name, tally in merge.tallies.items()
     }
     furthest = max(said.values(), default=BEGINNING)
-    total = max(int(merger.counts.sum()), 1)
-    holding = _holding(merger)
+    total = max(int(merge.counts.sum()), 1)
+    holding = _holding(merge)
     found = {}
-    for name, tally in merger.tallies.items():
-        one = merger.inputs.get(name)
+    for name, tally in merge.tallies.items():
+        one = merge.inputs.get(name)
         number = one.number if one else 0
         found[name] = InputStatus(
             attached=one is not None,
-            complete=merger.declared[name].complete,
-            joined=one is not None and bool(merger.sides.joined[number]),
-            idle=one is not None and bool(merger.sides.idle[number]),
-            guarantee=int(merger.sides.guarantee[number]) if one else BEGINNING,
+            complete=merge.declared[name].complete,
+            joined=one is not None and bool(merge.sides.joined[number]),
+            idle=one is not None and bool(merge.sides.idle[number]),
+            guarantee=int(merge.sides.guarantee[number]) if one else BEGINNING,
             frontier=said[name],
             lag=lag_of(said[name], furthest),
             elements=tally.elements,
@@ -134,26 +132,26 @@ def _inputs(merger: Merger) -> Mapping[str, InputStatus]:
     return found
 
 
-def _holding(merger: Merger) -> set[str]:
+def _holding(merge: Merge) -> set[str]:
     """The inputs that others would be further without: the slowest that are lossy, while these decide."""
-    joined = {name: one for name, one in merger.inputs.items() if merger.sides.joined[one.number]}
-    if merger.pace is not Pace.SLOWEST or any(merger.sides.complete[one.number] for one in joined.values()):
+    joined = {name: one for name, one in merge.inputs.items() if merge.sides.joined[one.number]}
+    if merge.pace is not Pace.SLOWEST or any(merge.sides.complete[one.number] for one in joined.values()):
         return set()
     said = {name: one.said for name, one in joined.items()}
     slowest = min(said.values(), default=BEGINNING)
-    furthest = max((one.said for one in merger.inputs.values()), default=BEGINNING)
+    furthest = max((one.said for one in merge.inputs.values()), default=BEGINNING)
     return {name for name, time in said.items() if time == slowest < furthest}
 
 
-def _stuck(merger: Merger) -> str | None:
-    waiting = [name for name, one in merger.inputs.items() if not merger.sides.joined[one.number]]
-    if not waiting or len(waiting) < len(merger.inputs):
+def _stuck(merge: Merge) -> str | None:
+    waiting = [name for name, one in merge.inputs.items() if not merge.sides.joined[one.number]]
+    if not waiting or len(waiting) < len(merge.inputs):
         return None
-    complete = [name for name in waiting if merger.sides.complete[merger.inputs[name].number]]
+    complete = [name for name in waiting if merge.sides.complete[merge.inputs[name].number]]
     if not complete:
         return None
-    first = min(complete, key=lambda name: merger.sides.guarantee[merger.inputs[name].number])
-    time = int(merger.sides.guarantee[merger.inputs[first].number])
+    first = min(complete, key=lambda name: merge.sides.guarantee[merge.inputs[name].number])
+    time = int(merge.sides.guarantee[merge.inputs[first].number])
     return (
         f"stuck: nobody who is attached shows the events before {tick_text(time)}, the guarantee of "
         f"{first}; attach an input that does, or force_join({first!r}) and lose what it does not show"

@@ -1,8 +1,40 @@
 """What a merge is made with, checked."""
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from anabranch.model.properties import Case
+from anabranch.model.properties import Case, Fact, Properties
+from anabranch.model.validity import Drop, Policy, Raise
+
+
+@dataclass(frozen=True, slots=True)
+class Generalise:
+    """Where an input breaks a property, go on in the next case that does not need it, with nothing lost.
+
+    What the output had made stable before, relying on the promise, stays as it is. To be able to move, R0, R1
+    and R2 keep every event that is not final instead of a few counts.
+    """
+
+
+OnBroken: TypeAlias = Raise | Drop | Generalise | Policy
+Promised: TypeAlias = Properties | Fact | str | Iterable[Fact | str]
+
+
+def properties_of(promised: Promised | None) -> Properties | None:
+    """What an input promises, however it is written."""
+    if isinstance(promised, str | Fact):
+        promised = [promised]
+    return promised if isinstance(promised, Properties | None) else Properties.of(*promised)
+
+
+def columns_named(identity: Sequence[str] | None) -> tuple[str, ...] | None:
+    """The payload columns that tell events apart; None: all."""
+    if isinstance(identity, str):
+        error = TypeError(f"identity is a list of column names, {identity!r} is one name")
+        error.add_note(f"Write identity=[{identity!r}].")
+        raise error
+    return None if identity is None else tuple(identity)
 
 
 def case_named(case: Case | str | None) -> Case | None:

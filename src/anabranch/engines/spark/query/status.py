@@ -97,7 +97,7 @@ def shard_status(
     shard: Shard, heard: Heard, before: int, refused: int, state_bytes: int, dropped: int = 0
 ) -> ShardStatus:
     """What a shard says about the micro-batch it has heard."""
-    now = shard.merger.status()
+    now = shard.merge.status()
     said = dict.fromkeys(KINDS[:2], 0)
     for batch in heard.output:
         adjusts = int((batch.kind == 1).sum())

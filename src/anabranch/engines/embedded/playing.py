@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from anabranch.kernels.merge.forms import whole
-from anabranch.kernels.merge.refusing import refuse
+from anabranch.engines.embedded.forms import whole
+from anabranch.kernels.merge.choice import Side
 from anabranch.kernels.merge.settings import checked
+from anabranch.kernels.merge.tally import Tally
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.elements import Attach, Detach
 from anabranch.model.time import BEGINNING
-from anabranch.model.validity import InvalidElementError, Rule
+from anabranch.model.validity import InvalidElementError, Rule, Violation
 
 if TYPE_CHECKING:
-    from anabranch.kernels.merge.merger import Merger
+    from anabranch.engines.embedded.merger import Merger
 
 
 def played(merger: Merger, recording: Batch, attach: Callable[[str, int | None], Batch]) -> Batch:
@@ -34,7 +35,7 @@ def played(merger: Merger, recording: Batch, attach: Callable[[str, int | None],
     try:
         for begin, end in pairwise([*turns.tolist(), len(recording)]):
             name, turn = recording.inputs[recording.input[begin]], recording[begin:end].untagged()
-            if turn.kind[0] < Kind.ATTACH and name not in merger.tallies:
+            if turn.kind[0] < Kind.ATTACH and name not in merger.merge.tallies:
                 parts.append(attach(name, None))
             parts += _turn(merger, name, turn, attach)
     except InvalidElementError as error:
@@ -50,7 +51,7 @@ def _turn(merger: Merger, name: str, turn: Batch, attach: Callable[[str, int | N
     """What comes out of what one input says or does."""
     match turn.element(0) if turn.kind[0] >= Kind.ATTACH else None:
         case Attach() if name in merger.inputs:
-            refuse(merger, Rule.ALREADY_ATTACHED, name, turn)
+            _refuse(merger, Rule.ALREADY_ATTACHED, name, turn)
             return []
         case Attach(guarantee):
             return [attach(name, None if guarantee == BEGINNING else guarantee)]
@@ -59,5 +60,17 @@ def _turn(merger: Merger, name: str, turn: Batch, attach: Callable[[str, int | N
         case None if name in merger.inputs:
             return [merger.push(name, turn)]
         case _:
-            refuse(merger, Rule.DETACHED_INPUT, name, turn)
+            _refuse(merger, Rule.DETACHED_INPUT, name, turn)
             return []
+
+
+def _refuse(merger: Merger, rule: Rule, name: str, turn: Batch) -> None:
+    """What an input may not say while it is, or is not, attached; the policy hears of each element."""
+    merge = merger.merge
+    tally = merge.tallies.setdefault(name, Tally())
+    merge.declared.setdefault(name, Side())
+    said = merge.inputs[name].said if name in merge.inputs else tally.said
+    for row in range(len(turn)):
+        tally.refused += 1
+        position = tally.elements + tally.refused
+        merger.answers.on_invalid(Violation(rule, position, turn.element(row), said, name))

@@ -13,18 +13,18 @@ def whole(parts: list[Batch]) -> Batch:
     return concat([part for part in parts if len(part)] or parts[:1])
 
 
-def like(given: Any, output: Batch) -> Any:
-    """Output in the form of what was given."""
+def like(given: Any, output: Batch, unit: pa.DataType | None = None) -> Any:
+    """Output in the form of what was given; times of Arrow data are of this type, or ticks."""
     match given:
         case Batch():
             return output
         case pa.RecordBatch():
-            return output.to_arrow()
+            return output.to_arrow(unit=unit)
         case pa.Table() | pa.RecordBatchReader():
-            return pa.Table.from_batches([output.to_arrow()])
+            return pa.Table.from_batches([output.to_arrow(unit=unit)])
         case Insert() | Adjust() | Stable():
             return list(output.elements())
         case _ if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
-            return pa.Table.from_batches([output.to_arrow()])
+            return pa.Table.from_batches([output.to_arrow(unit=unit)])
         case _:
             return list(output.elements())

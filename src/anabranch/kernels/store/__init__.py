@@ -1,0 +1,1 @@
+"""What kernels share: where state is kept, and how it is written."""
