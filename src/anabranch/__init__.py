@@ -25,8 +25,16 @@ if TYPE_CHECKING:
     from anabranch.connectors.files.files import read as read
     from anabranch.connectors.files.files import write as write
     from anabranch.engines.embedded.in_step import in_step as in_step
-    from anabranch.engines.embedded.merge import merge as merge
+    from anabranch.engines.embedded.job import Job as Job
+    from anabranch.engines.embedded.job import open as open  # noqa: A004
     from anabranch.engines.embedded.merger import Merger as Merger
+    from anabranch.expressions.choice import when as when
+    from anabranch.expressions.expression import Expression as Expression
+    from anabranch.expressions.expression import call as call
+    from anabranch.expressions.expression import col as col
+    from anabranch.expressions.expression import end as end
+    from anabranch.expressions.expression import lit as lit
+    from anabranch.expressions.expression import start as start
     from anabranch.kernels.merge.settings import Generalise as Generalise
     from anabranch.model.batch import Batch as Batch
     from anabranch.model.consistency import contradiction as contradiction
@@ -34,13 +42,37 @@ if TYPE_CHECKING:
     from anabranch.model.consistency import incompatibility as incompatibility
     from anabranch.model.events import Events as Events
     from anabranch.model.history import history as history
+    from anabranch.model.lifetime import END as END
+    from anabranch.model.lifetime import START as START
     from anabranch.model.observation import observe as observe
     from anabranch.model.recording import Recording as Recording
     from anabranch.model.relation import Relation as Relation
     from anabranch.model.validity import BrokenPropertyError as BrokenPropertyError
+    from anabranch.plan.build import merge as merge
+    from anabranch.plan.build import source as source
+    from anabranch.plan.build import union as union
+    from anabranch.plan.node import PlanError as PlanError
+    from anabranch.plan.replicas import Replicas as Replicas
+    from anabranch.plan.stream import Stream as Stream
 
 # Imported when first used: NumPy, Arrow and Numba take half a second that `anabranch --help` need not wait.
 _HEAVY = {
+    "END": "anabranch.model.lifetime",
+    "Expression": "anabranch.expressions.expression",
+    "Job": "anabranch.engines.embedded.job",
+    "PlanError": "anabranch.plan.node",
+    "Replicas": "anabranch.plan.replicas",
+    "START": "anabranch.model.lifetime",
+    "Stream": "anabranch.plan.stream",
+    "call": "anabranch.expressions.expression",
+    "col": "anabranch.expressions.expression",
+    "end": "anabranch.expressions.expression",
+    "lit": "anabranch.expressions.expression",
+    "open": "anabranch.engines.embedded.job",
+    "source": "anabranch.plan.build",
+    "start": "anabranch.expressions.expression",
+    "union": "anabranch.plan.build",
+    "when": "anabranch.expressions.choice",
     "Batch": "anabranch.model.batch",
     "BrokenPropertyError": "anabranch.model.validity",
     "Generalise": "anabranch.kernels.merge.settings",
@@ -53,7 +85,7 @@ _HEAVY = {
     "history": "anabranch.model.history",
     "in_step": "anabranch.engines.embedded.in_step",
     "incompatibility": "anabranch.model.consistency",
-    "merge": "anabranch.engines.embedded.merge",
+    "merge": "anabranch.plan.build",
     "observe": "anabranch.model.observation",
     "read": "anabranch.connectors.files.files",
     "write": "anabranch.connectors.files.files",
@@ -61,7 +93,9 @@ _HEAVY = {
 
 __all__ = [
     "BEGINNING",
+    "END",
     "FOREVER",
+    "START",
     "Adjust",
     "AnabranchError",
     "Attach",
@@ -73,6 +107,7 @@ __all__ = [
     "Event",
     "Events",
     "EveryChange",
+    "Expression",
     "Fact",
     "FinalOnly",
     "FirstThenFinal",
@@ -82,31 +117,44 @@ __all__ = [
     "HalfFrozen",
     "Insert",
     "InvalidElementError",
+    "Job",
     "Merger",
     "OutputPolicy",
     "Pace",
+    "PlanError",
     "Properties",
     "Quarantine",
     "Quorum",
     "Raise",
     "Recording",
     "Relation",
+    "Replicas",
     "Rule",
     "Stable",
+    "Stream",
     "Tagged",
     "Violation",
+    "call",
+    "col",
     "contradiction",
     "difference",
+    "end",
     "history",
     "in_step",
     "incompatibility",
+    "lit",
     "merge",
     "observe",
+    "open",
     "parse",
     "read",
+    "source",
+    "start",
     "text",
     "ticks",
     "timestamp",
+    "union",
+    "when",
     "write",
 ]
 

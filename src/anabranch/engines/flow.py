@@ -152,9 +152,9 @@ class Flow:
                 self._end(consumer, closes)
             elif port is None:
                 continue
-            elif isinstance(stage.kernel, Joinable) and (len(stage.kernel.inputs) > 1 or not closes):
-                if port in stage.kernel.inputs:
-                    self._take(stage, stage.kernel.detach(port))
+            elif (merge := _joinable(stage.kernel)) and (len(merge.inputs) > 1 or not closes):
+                if port in merge.inputs:
+                    self._take(stage, merge.detach(port))
             elif closes:
                 stage.promises.append((port, FOREVER))
 
@@ -164,8 +164,8 @@ class Flow:
         """How often a replica shows each of some events, where the first operator behind it knows."""
         first = self.stages[self.entrances[source]].consumers
         kernel = self.stages[first[0][0]].kernel if len(first) == 1 else None
-        if isinstance(kernel, Shows):
-            return kernel.shows(name, identities, start, end)
+        if (knowing := _shows(kernel)) is not None:
+            return knowing.shows(name, identities, start, end)
         return np.zeros(len(start), np.int64)
 
     def taken(self, output: str) -> Batch:
@@ -258,8 +258,8 @@ class Flow:
     def _merges(self, source: str) -> Iterator[tuple[_Stage, Joinable]]:
         """The merges that the replicas of a source are inputs of."""
         for stage in self._behind(source):
-            if isinstance(stage.kernel, Joinable):
-                yield stage, stage.kernel
+            if (kernel := _joinable(stage.kernel)) is not None:
+                yield stage, kernel
 
     def _steps(self, source: str) -> Iterator[_Stage]:
         yield self.stages[self.entrances[source]]
@@ -278,6 +278,14 @@ class Flow:
             yield self.stages[edge[0]], edge
             if edge[1] is None and self.stages[edge[0]].kernel is None:
                 yield from self._edges(edge[0])
+
+
+def _joinable(kernel: object) -> Joinable | None:
+    return kernel if isinstance(kernel, Joinable) else None
+
+
+def _shows(kernel: object) -> Shows | None:
+    return kernel if isinstance(kernel, Shows) else None
 
 
 def _names(nodes: Iterable[Node]) -> list[str]:

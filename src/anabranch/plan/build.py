@@ -8,7 +8,6 @@ from anabranch.model.output_policy import OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.span import span
 from anabranch.model.validity import Policy
-from anabranch.plan.changes import Changes
 from anabranch.plan.columns import schema_of
 from anabranch.plan.line import users_line
 from anabranch.plan.node import Node, PlanError
@@ -103,7 +102,7 @@ def source(
     )
     if node.replicated:
         return Replicas(node)
-    return Stream(Changes(inputs=(node,)) if node.of_changes else node)
+    return Stream(node)
 
 
 def merge(
@@ -165,11 +164,11 @@ def _streams(given: Iterable[Any], what: str) -> dict[str, Stream]:
             error.add_note("Write .merge() after it.")
             raise error
         if not isinstance(one, Stream):
-            error = TypeError(f"{what} is of streams, {name!r} is {one!r:.200}")
-            error.add_note(
+            wrong = TypeError(f"{what} is of streams, {name!r} is {one!r:.200}")
+            wrong.add_note(
                 "Make streams with anabranch.source(…); recordings are merged by anabranch.run(plan, …)."
             )
-            raise error
+            raise wrong
     return found
 
 

@@ -113,7 +113,8 @@ class Source(Node):
         if self.layout is not None and self.layout.kind is None:
             facts.add(Fact.INSERT_ONLY)
             if self.layout.end is None:
-                longest = self.reads.duration or 1
+                lasts = self.layout.ticks(self.layout.duration, self._given(), "duration")
+                longest = lasts or 1
         known = self.declared | Properties(frozenset(facts), longest=longest)
         return known.spread() if self.has_channels() else known
 

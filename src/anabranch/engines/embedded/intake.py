@@ -71,9 +71,9 @@ def _elements(source: Source, given: Any, replica: str | None, heard: int) -> In
     if batch.input is None:
         return Intake([Spoken(_name(source, replica), "", batch)], [])
     if not source.replicated:
-        error = PlanError(f"{source.name!r} is not of replicas, and what was pushed says who sent it")
-        error.add_note("Give the source replica=….")
-        raise error
+        wrong = PlanError(f"{source.name!r} is not of replicas, and what was pushed says who sent it")
+        wrong.add_note("Give the source replica=….")
+        raise wrong
     return Intake([Spoken(name, "", part) for name, part in batch.split().items()], [])
 
 
