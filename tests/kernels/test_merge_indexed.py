@@ -34,7 +34,14 @@ from anabranch.kernels.merge.r4 import R4
 from anabranch.kernels.merge.refusing import BrokenPropertyError
 from anabranch.model.consistency import difference
 from anabranch.model.elements import Element
-from anabranch.model.output_policy import FinalOnly
+from anabranch.model.output_policy import (
+    EveryChange,
+    FinalOnly,
+    FollowLeader,
+    HalfFrozen,
+    OutputPolicy,
+    Quorum,
+)
 from anabranch.model.properties import Fact
 from anabranch.model.relation import Relation
 from anabranch.model.validity import Policy
@@ -332,3 +339,66 @@ def test_the_first_repeat_of_a_batch_is_raised_and_the_rest_is_merged():
         merger.push("a", [event, event, other, event])
     assert list(caught.value.output.elements()) == [event, other]
     assert merger.push("b", [event, other, Stable(9)]) == [Stable(9)]
+
+
+each_case = pytest.mark.parametrize("make", [R3, R4])
+A, B = {"value": "a"}, {"value": "b"}
+
+
+def merge_of(make, policy: OutputPolicy, *names: str, complete: bool = True) -> Named:
+    merge = Named(lambda sides: make(sides, policy))
+    for name in names:
+        merge.attach(name, complete=complete)
+    return merge
+
+
+@each_case
+class TestWhatIsSaidBeforeAStable:
+    def test_the_changes_of_the_leader_are_followed_and_nobody_elses(self, make):
+        merge = merge_of(make, FollowLeader(), "a", "b")
+        merge.push("a", Stable(1))
+        assert merge.push("b", Insert(B, 2, 9)) == []
+        assert merge.push_all("a", said := [Insert(A, 2, 9), Adjust(A, 2, 9, 7)]) == said
+        assert merge.push_all("b", [Insert(A, 2, 9), Adjust(A, 2, 9, 8)]) == []
+
+    def test_every_change_of_every_input_is_followed(self, make):
+        merge = merge_of(make, EveryChange(), "a", "b")
+        merge.push("a", Stable(1))
+        assert merge.push_all("a", said := [Insert(A, 2, 9), Adjust(A, 2, 9, 7)]) == said
+        assert merge.push_all("b", said := [Insert(B, 2, 9), Adjust(B, 2, 9, 2)]) == said
+
+    @pytest.mark.parametrize("policy", [HalfFrozen(), FinalOnly()], ids=str)
+    def test_who_waits_says_nothing(self, make, policy):
+        merge = merge_of(make, policy, "a", "b")
+        for name in ("a", "b"):
+            assert merge.push_all(name, [Insert(A, 2, 9), Adjust(A, 2, 9, 7)]) == []
+
+    def test_a_quorum_lets_out_an_insert_and_no_adjust(self, make):
+        merge = merge_of(make, Quorum(fraction=1), "a", "b")
+        assert merge.push("a", Insert(A, 2, 9)) == []
+        assert merge.push_all("b", [Insert(A, 2, 7), Adjust(A, 2, 7, 8)]) == [Insert(A, 2, 7)]
+
+
+@each_case
+def test_a_change_that_the_leader_does_not_make_is_taken_back_before_it_is_final(make):
+    merge = merge_of(make, EveryChange(), "a", "b")
+    merge.push_all("a", [Insert(A, 1, 9), Stable(3)])
+    assert merge.push_all("b", [Insert(A, 1, 9), Adjust(A, 1, 9, 7)]) == [Adjust(A, 1, 9, 7)]
+    assert merge.push("a", Stable(8)) == [Adjust(A, 1, 7, 9), Stable(8)]
+
+
+def test_an_end_that_only_one_who_left_had_shown_is_out_before_it_is_final():
+    merge = merge_of(R4, FirstThenFinal(), "a", "b", complete=False)
+    merge.push_all("b", [Insert(A, 1, 9), Stable(3)])
+    assert merge.push("a", Stable(3)) == [Stable(3)]
+    assert merge.push("b", Adjust(A, 1, 9, 5)) == []
+    assert merge.detach("b") == []
+    assert merge.push("a", Stable(7)) == [Adjust(A, 1, 9, 5), Stable(7)]
+
+
+@each_case
+def test_two_changes_of_one_stable_are_said_in_the_order_of_their_starts(make):
+    merge = merge_of(make, FirstThenFinal(), "a")
+    merge.push_all("a", [Insert(A, 1, 9), Insert(B, 2, 9), Stable(3)])
+    changes = [Adjust(A, 1, 9, 7), Adjust(B, 2, 9, 6)]
+    assert merge.push_all("a", [*changes, Stable(8)]) == [*changes, Stable(8)]
