@@ -402,3 +402,39 @@ def test_two_changes_of_one_stable_are_said_in_the_order_of_their_starts(make):
     merge.push_all("a", [Insert(A, 1, 9), Insert(B, 2, 9), Stable(3)])
     changes = [Adjust(A, 1, 9, 7), Adjust(B, 2, 9, 6)]
     assert merge.push_all("a", [*changes, Stable(8)]) == [*changes, Stable(8)]
+
+
+@each_case
+def test_what_is_decided_is_compared_and_forgotten_however_much_that_is(make):
+    """More than there is room for at once, so that room is used again."""
+    merge = merge_of(make, FirstThenFinal(), "a", "b")
+    for time in range(0, 1500, 300):
+        events = [Insert(A, time + n, 2000) for n in range(300)]
+        corrections = [Adjust(A, time + n, 2000, time + n + 1) for n in range(300)]
+        for name in ("a", "b"):
+            merge.push_all(name, [*events, *corrections, Stable(time + 301)])
+    assert merge.kernel.nodes.used == 0
+    assert merge.kernel.nodes.capacity == 1024
+    assert not merge.sides.disagreements.any()
+    merge.push_all("a", [Insert(A, 1600, 1601), Stable(1700)])
+    merge.push("b", Stable(1700))
+    assert merge.sides.disagreements.tolist() == [0, 1]
+
+
+@each_case
+def test_an_end_that_moves_for_ever_is_final_in_the_end_with_the_end_it_has_then(make):
+    merge = merge_of(make, EveryChange(), "a", "b")
+    merge.push_all("a", [Insert(A, 1, 9), Insert(B, 1, 9), Stable(3)])
+    merge.push("b", Insert(A, 1, 9))
+    for _ in range(1200):
+        merge.push_all("b", [Adjust(A, 1, 9, 8), Adjust(A, 1, 8, 9)])
+    assert merge.push("b", Adjust(A, 1, 9, 7)) == [Adjust(A, 1, 9, 7)]
+    assert merge.push("a", Adjust(B, 1, 9, 7)) == [Adjust(B, 1, 9, 7)]
+    assert merge.push("a", Stable(8)) == [Adjust(A, 1, 7, 9), Stable(8)]
+
+
+def test_of_ends_that_lossy_inputs_differ_in_the_one_that_most_of_them_show_is_out():
+    merge = merge_of(R4, HalfFrozen(), "a", "b", "c", complete=False)
+    ends = {"a": 7, "b": 7, "c": 9}
+    out = [e for name, end in ends.items() for e in merge.push_all(name, [Insert(A, 1, end), Stable(3)])]
+    assert out == [Insert(A, 1, 7), Stable(3)]
