@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -10,6 +11,7 @@ from anabranch import (
     BEGINNING,
     FOREVER,
     Adjust,
+    Attach,
     Batch,
     BrokenPropertyError,
     Drop,
@@ -248,6 +250,13 @@ class TestComingAndGoing:
         out = Merger().play(Batch.of(lines))
         assert text(list(out.elements())) == "+ x [1, 5)\n| 3\n~ x [1, 5) -> [1, 6)\n| 8"
 
+    def test_a_recording_attaches_lossy_inputs_as_the_caller_does(self):
+        merger = Merger()
+        said = [Tagged("a", Attach()), Tagged("a", Insert(A, 1, 5)), Tagged("a", Stable(2))]
+        out = merger.play(Batch.of(said), attach=partial(merger.attach, complete=False))
+        assert list(out.elements()) == [Insert(A, 1, 5), Stable(2)]
+        assert not merger.status().inputs["a"].complete
+
     def test_what_came_out_before_a_recording_broke_is_with_the_error(self):
         lines = parse("a: + x [1, 5)\nb: + y [1, 6)\na: | 9\na: + z [3, 7)\nb: | 9")
         with pytest.raises(InvalidElementError) as error:
@@ -305,6 +314,20 @@ class TestStatus:
         assert (status.inputs["a"].share, status.inputs["b"].lag) == (1.0, 2)
         assert status.as_dict()["inputs"]["a"]["led"] == 3
         assert "a      4       0    3         100%" in str(status)
+
+    def test_it_says_what_differs_where_it_moved_and_why_it_is_stuck(self):
+        merger = Merger(on_broken=Generalise())
+        for name in ("a", "b"):
+            merger.attach(name, properties="keyed")
+        merger.push("a", [Insert(A, 1, 5), Insert(B, 7, 9), Insert(B, 7, 8), Stable(6)])
+        merger.push("b", Stable(6))
+        for name in ("a", "b"):
+            merger.detach(name)
+        merger.attach("c", guarantee=9)
+        status = merger.status()
+        told = [*map(str, status.disagreements), *status.moves, status.stuck]
+        assert len(told) == 3
+        assert str(status).splitlines()[-3:] == told
 
     def test_nothing_is_held_when_all_have_ended(self):
         merger = merger_of("a", "b")
