@@ -23,6 +23,7 @@ from anabranch import (
     merge,
 )
 from anabranch.engines.embedded.in_step import merge_in_step
+from anabranch.engines.embedded.inbox import Ended, Inbox
 from anabranch.testing.workload import Workload
 
 
@@ -393,3 +394,13 @@ def test_inputs_in_step_are_closed_with_the_merge():
     next(merged)
     merged.close()
     assert feed.closed.is_set()
+
+
+def test_what_an_input_has_brought_is_taken_after_it_is_dismissed():
+    inbox = Inbox({"east": [readings(1), readings(2)]}, room=3)
+    inbox.open()
+    inbox.threads["east"].join()
+    inbox.dismiss("east")
+    *brought, (_, end) = [inbox.take() for _ in range(3)]
+    assert [list(batch.elements()) for _, batch in brought] == [readings(1), readings(2)]
+    assert end == Ended()
