@@ -165,6 +165,12 @@ def test_a_type_without_canonical_form_is_refused_with_its_column_and_name(colum
     assert "Cast it" in caught.value.__notes__[0]
 
 
+@pytest.mark.parametrize("number", [0, 1, -1, 5, 2**53 + 1, 2**63 - 1, -(2**63)])
+def test_a_whole_decimal_is_the_number_that_it_is(number):
+    exact = pa.array([Decimal(number)], pa.decimal128(30, 4))
+    assert identity_of(exact) == identity_of(pa.array([number], pa.int64()))
+
+
 # Identities are stored in checkpoints and compared across versions and machines. These were computed once: a
 # change that moves one of them makes stored checkpoints unreadable, so the change is wrong, not the number.
 GOLDEN = [
