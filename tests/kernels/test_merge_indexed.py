@@ -415,6 +415,7 @@ def test_what_is_decided_is_compared_and_forgotten_however_much_that_is(make):
             merge.push_all(name, [*events, *corrections, Stable(time + 301)])
     assert merge.kernel.nodes.used == 0
     assert merge.kernel.nodes.capacity == 1024
+    assert (merge.kernel.nodes.slots < 0).all()
     assert not merge.sides.disagreements.any()
     merge.push_all("a", [Insert(A, 1600, 1601), Stable(1700)])
     merge.push("b", Stable(1700))
@@ -422,15 +423,15 @@ def test_what_is_decided_is_compared_and_forgotten_however_much_that_is(make):
 
 
 @each_case
-def test_an_end_that_moves_for_ever_is_final_in_the_end_with_the_end_it_has_then(make):
+def test_ends_that_move_for_ever_are_final_in_the_end_as_the_leader_shows_them(make):
+    """More moves than there is room for, so that room is made."""
     merge = merge_of(make, EveryChange(), "a", "b")
-    merge.push_all("a", [Insert(A, 1, 9), Insert(B, 1, 9), Stable(3)])
-    merge.push("b", Insert(A, 1, 9))
-    for _ in range(1200):
-        merge.push_all("b", [Adjust(A, 1, 9, 8), Adjust(A, 1, 8, 9)])
+    events = [Insert(A, 1, 9), Insert(B, 2, 9)]
+    merge.push_all("a", [*events, Stable(3)])
+    merge.push_all("b", [*events, Adjust(B, 2, 9, 7)])
+    merge.push_all("b", [Adjust(A, 1, 9, 8), Adjust(A, 1, 8, 9)] * 1200)
     assert merge.push("b", Adjust(A, 1, 9, 7)) == [Adjust(A, 1, 9, 7)]
-    assert merge.push("a", Adjust(B, 1, 9, 7)) == [Adjust(B, 1, 9, 7)]
-    assert merge.push("a", Stable(8)) == [Adjust(A, 1, 7, 9), Stable(8)]
+    assert merge.push("a", Stable(8)) == [Adjust(A, 1, 7, 9), Adjust(B, 2, 7, 9), Stable(8)]
 
 
 def test_of_ends_that_lossy_inputs_differ_in_the_one_that_most_of_them_show_is_out():
@@ -438,3 +439,34 @@ def test_of_ends_that_lossy_inputs_differ_in_the_one_that_most_of_them_show_is_o
     ends = {"a": 7, "b": 7, "c": 9}
     out = [e for name, end in ends.items() for e in merge.push_all(name, [Insert(A, 1, end), Stable(3)])]
     assert out == [Insert(A, 1, 7), Stable(3)]
+
+
+@each_case
+@pytest.mark.parametrize("furthest", ["a", "b", "c"])
+def test_of_what_the_leader_does_not_show_the_furthest_that_shows_it_knows_the_end(make, furthest):
+    merge = merge_of(make, FirstThenFinal(), "a", "b", "c", "d")
+    ends = {"a": 12, "b": 13, "c": 14}
+    merge.push_all(furthest, [Insert(A, 1, 6), Stable(3), Adjust(A, 1, 6, ends[furthest])])
+    for name in ends.keys() - {furthest}:
+        merge.push_all(name, [Insert(A, 1, ends[name]), Stable(2)])
+    assert merge.push("d", Stable(10)) == [Adjust(A, 1, 6, ends[furthest]), Stable(10)]
+
+
+def test_of_more_than_there_are_of_a_half_frozen_event_the_leader_shows_none_begins():
+    merge = merge_of(R4, FirstThenFinal(), "a", "b")
+    merge.push_all("a", [Insert(A, 1, 9), Stable(3)])
+    shown = [Insert(A, 1, end) for end in (9, 8, 8, 7)]
+    assert merge.push_all("b", [*shown, Stable(10)]) == [Stable(10)]
+
+
+def test_an_event_whose_ends_have_all_been_left_has_the_last_of_them():
+    merge = merge_of(R4, HalfFrozen(), "a", "b", complete=False)
+    oracle = IndexedMerge(Case.R4, by_identity, HalfFrozen())
+    for name in ("a", "b"):
+        oracle.attach(name, complete=False)
+    first, then = [Insert(A, 1, 5), Adjust(A, 1, 5, 7)], [Adjust(A, 1, 7, 8), Adjust(A, 1, 8, 7), Stable(3)]
+    assert merge.push_all("a", first) + merge.detach("a") == []
+    assert [e for element in first for e in oracle.push("a", element)] + oracle.detach("a") == []
+    out = merge.push_all("b", then)
+    assert out == [e for element in then for e in oracle.push("b", element)]
+    assert out == [Insert(A, 1, 8), Stable(3)]
