@@ -18,6 +18,7 @@ from anabranch import (
     EveryChange,
     Fact,
     FinalOnly,
+    FollowLeader,
     Generalise,
     HalfFrozen,
     Insert,
@@ -233,6 +234,14 @@ class TestComingAndGoing:
         assert merger.push("a", Stable(6)) == [Stable(6), Stable(7)]
         assert merger.status().inputs["b"].joined
 
+    def test_of_those_who_are_equally_far_the_first_to_attach_leads(self):
+        merger = merger_of("a", "b", policy=FollowLeader())
+        merger.detach("a")
+        merger.attach("c")
+        assert merger.push("c", [Stable(1), Insert(A, 2, 5)]) == [Stable(1), Insert(A, 2, 5)]
+        assert merger.push("b", [Stable(1), Insert(B, 2, 5)]) == [Insert(B, 2, 5)]
+        assert merger.push("c", Insert(B, 3, 5)) == []
+
     def test_a_stuck_merge_says_so_and_has_a_way_out(self):
         merger = merger_of("a")
         merger.attach("b", guarantee=6)
@@ -304,6 +313,14 @@ class TestPolicies:
             Quorum(fraction=1.5)
 
 
+def test_in_r0_payloads_need_not_be_told_apart():
+    spans = pa.array([(1, 2, 3)] * 2, pa.month_day_nano_interval())
+    rows = pa.record_batch({"kind": ["insert"] * 2, "start": [1, 2], "end": [5, 6], "span": spans})
+    assert merger_of("a", "b", case="R0").push("a", rows).column("span") == spans
+    with pytest.raises(TypeError, match="'span' has type month_day_nano_interval"):
+        merger_of("a", "b", case="R2").push("a", rows)
+
+
 class TestStatus:
     def test_who_leads_and_lags_is_shown(self):
         merger = merger_of("a", "b")
@@ -328,6 +345,11 @@ class TestStatus:
         told = [*map(str, status.disagreements), *status.moves, status.stuck]
         assert len(told) == 3
         assert str(status).splitlines()[-3:] == told
+
+    def test_a_merge_in_order_remembers_nothing_for_slow_inputs(self):
+        merger = merger_of("a", "b", properties=R0)
+        merger.push("a", [Insert(A, 1, 5), Stable(9)])
+        assert (merger.status().remembered, merger.status().unchecked) == (0, 0)
 
     def test_nothing_is_held_when_all_have_ended(self):
         merger = merger_of("a", "b")
