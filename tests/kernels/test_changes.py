@@ -462,3 +462,12 @@ def test_what_comes_of_rows_that_are_read_is_told_with_their_places():
         (3, Insert({"id": 3, "v": "d"}, 5, FOREVER)),
         (4, Adjust({"id": 1, "v": "b"}, 3, FOREVER, 6)),
     ]
+
+
+def test_a_change_that_is_handed_back_has_the_values_it_came_with():
+    kernel = Changes(["id"])
+    kernel.push(batch_of([Row(Op.INSERT, 1, {"id": 7, "v": "z"})]))
+    items = [Row(Op.INSERT, 3, {"id": n, "v": v}) for n, v in ((1, "a"), (2, "b"), (1, "c"), (7, "d"))]
+    told = kernel.push(batch_of(items))
+    assert told.refused.number.tolist() == [2, 3]
+    assert told.refused.changes.payload.to_pylist() == [{"id": 1, "v": "c"}, {"id": 7, "v": "d"}]
