@@ -23,7 +23,6 @@ from anabranch import (
     merge,
 )
 from anabranch.engines.embedded.in_step import merge_in_step
-from anabranch.engines.embedded.inbox import Ended, Inbox
 from anabranch.testing.workload import Workload
 
 
@@ -394,30 +393,3 @@ def test_inputs_in_step_are_closed_with_the_merge():
     next(merged)
     merged.close()
     assert feed.closed.is_set()
-
-
-def test_what_an_input_has_brought_is_taken_after_it_is_dismissed():
-    inbox = Inbox({"east": [readings(1), readings(2)]}, room=3)
-    inbox.open()
-    inbox.threads["east"].join()
-    inbox.dismiss("east")
-    *brought, (_, end) = [inbox.take() for _ in range(3)]
-    assert [list(batch.elements()) for _, batch in brought] == [readings(1), readings(2)]
-    assert end == Ended()
-
-
-def test_who_waits_for_room_has_ended_once_an_inbox_is_closed():
-    inbox = Inbox({"east": [readings(1), readings(2)]}, room=1)
-    inbox.open()
-    with inbox.changed:
-        inbox.changed.wait_for(lambda: inbox.arrived)
-    inbox.close()
-    assert not inbox.threads["east"].is_alive()
-
-
-def test_in_step_who_ends_first_is_detached_unless_it_has_promised_everything():
-    merger = Merger()
-    inputs = {"east": [readings(1), Stable(4)], "west": [readings(1), Stable(FOREVER)], "north": [Stable(2)]}
-    assert starts_of(merge_in_step(inputs, merger)) == [1]
-    attached = {name: one.attached for name, one in merger.status().inputs.items()}
-    assert attached == {"east": False, "west": True, "north": False}
