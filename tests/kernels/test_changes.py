@@ -444,3 +444,32 @@ def test_a_row_that_changes_often_within_a_batch_is_kept_once():
     assert kernel.payloads.rows == 1
     told = kernel.push(changes(np.array([Op.DELETE]), np.array([rows]), image.slice(0, 1)))
     assert said(told) == [Adjust({"id": 0, "v": rows - 1}, rows - 1, FOREVER, rows)]
+
+
+def test_what_comes_of_rows_that_are_read_is_told_with_their_places():
+    kernel = Changes(["id"])
+    kernel.push(batch_of([Row(Op.INSERT, 1, {"id": 1, "v": "a"})]))
+    items = [
+        Row(Op.UPDATE, 3, {"id": 1, "v": "b"}),
+        Row(Op.INCREMENTAL, 4, {"id": 1, "v": "b"}),
+        Row(Op.INCREMENTAL, 4, {"id": 2, "v": "c"}),
+        Row(Op.INSERT, 5, {"id": 3, "v": "d"}),
+        Row(Op.DELETE, 6, {"id": 1}),
+    ]
+    told = kernel.push(batch_of(items))
+    assert list(zip(told.origin.tolist(), said(told), strict=True)) == [
+        (0, Adjust({"id": 1, "v": "a"}, 1, FOREVER, 3)),
+        (0, Insert({"id": 1, "v": "b"}, 3, FOREVER)),
+        (2, Insert({"id": 2, "v": "c"}, 4, FOREVER)),
+        (3, Insert({"id": 3, "v": "d"}, 5, FOREVER)),
+        (4, Adjust({"id": 1, "v": "b"}, 3, FOREVER, 6)),
+    ]
+
+
+def test_a_change_that_is_handed_back_has_the_values_it_came_with():
+    kernel = Changes(["id"])
+    kernel.push(batch_of([Row(Op.INSERT, 1, {"id": 7, "v": "z"})]))
+    items = [Row(Op.INSERT, 3, {"id": n, "v": v}) for n, v in ((1, "a"), (2, "b"), (1, "c"), (7, "d"))]
+    told = kernel.push(batch_of(items))
+    assert told.refused.number.tolist() == [2, 3]
+    assert told.refused.changes.payload.to_pylist() == [{"id": 1, "v": "c"}, {"id": 7, "v": "d"}]

@@ -266,3 +266,11 @@ def test_an_event_that_never_settles_leaves_no_trail(ordered):
         assert kernel.live == 1
         assert max(kernel.kept.by_start.size[0], kernel.kept.by_end.size[0]) <= 3 * rows
     assert pushed(kernel, [Stable(FOREVER)]) == [Insert({"value": 0}, 0, 10), Stable(FOREVER)]
+
+
+@both
+def test_there_is_room_for_all_that_waits(ordered):
+    kernel, events = Cleanse(ordered=ordered), [Insert({"value": n}, 1, 5) for n in range(3000)]
+    for begin in range(0, len(events), 1000):
+        assert len(kernel.push(Batch.of(events[begin : begin + 1000]))) == 0
+    assert len(kernel.push(Batch.of([Stable(9)]))) == len(events) + 1

@@ -212,3 +212,16 @@ class ByName:
 
     def push(self, name, element):
         return self.merger.push(name, element)
+
+
+@pytest.mark.parametrize("policy", [FirstThenFinal(), EveryChange()], ids=str)
+@pytest.mark.parametrize("value", [2.5, 2], ids=["wider", "as it was"])
+def test_what_is_out_and_shown_is_known_after_a_column_became_wider(policy, value):
+    merger = merger_of("a", "b", properties=R0, policy=policy)
+    assert merger.push("a", Insert({"v": 1}, 1, 9)) == [Insert({"v": 1}, 1, 9)]
+    assert merger.push("b", Insert({"v": 1}, 1, 9)) == []
+    assert len(merger.push("a", Insert({"v": value}, 2, 9))) == 1
+    assert merger.push("b", Insert({"v": 7}, 0, 9)) == [Insert({"v": 7}, 0, 9)]
+    assert merger.status().case != "R0"
+    said = merger.push("a", [Adjust({"v": 1}, 1, 9, 5), Insert({"v": 7}, 0, 9), Stable(FOREVER)])
+    assert said == [Adjust({"v": 1}, 1, 9, 5), Stable(FOREVER)]

@@ -33,7 +33,14 @@ from anabranch.kernels.merge.r3 import R3
 from anabranch.kernels.merge.r4 import R4
 from anabranch.model.consistency import difference
 from anabranch.model.elements import Element
-from anabranch.model.output_policy import FinalOnly
+from anabranch.model.output_policy import (
+    EveryChange,
+    FinalOnly,
+    FollowLeader,
+    HalfFrozen,
+    OutputPolicy,
+    Quorum,
+)
 from anabranch.model.properties import Fact
 from anabranch.model.relation import Relation
 from anabranch.model.validity import BrokenPropertyError, Policy
@@ -331,3 +338,134 @@ def test_the_first_repeat_of_a_batch_is_raised_and_the_rest_is_merged():
         merger.push("a", [event, event, other, event])
     assert list(caught.value.output.elements()) == [event, other]
     assert merger.push("b", [event, other, Stable(9)]) == [Stable(9)]
+
+
+each_case = pytest.mark.parametrize("make", [R3, R4])
+A, B = {"value": "a"}, {"value": "b"}
+
+
+def merge_of(make, policy: OutputPolicy, *names: str, complete: bool = True) -> Named:
+    merge = Named(lambda sides: make(sides, policy))
+    for name in names:
+        merge.attach(name, complete=complete)
+    return merge
+
+
+@each_case
+class TestWhatIsSaidBeforeAStable:
+    def test_the_changes_of_the_leader_are_followed_and_nobody_elses(self, make):
+        merge = merge_of(make, FollowLeader(), "a", "b")
+        merge.push("a", Stable(1))
+        assert merge.push("b", Insert(B, 2, 9)) == []
+        assert merge.push_all("a", said := [Insert(A, 2, 9), Adjust(A, 2, 9, 7)]) == said
+        assert merge.push_all("b", [Insert(A, 2, 9), Adjust(A, 2, 9, 8)]) == []
+
+    def test_every_change_of_every_input_is_followed(self, make):
+        merge = merge_of(make, EveryChange(), "a", "b")
+        merge.push("a", Stable(1))
+        assert merge.push_all("a", said := [Insert(A, 2, 9), Adjust(A, 2, 9, 7)]) == said
+        assert merge.push_all("b", said := [Insert(B, 2, 9), Adjust(B, 2, 9, 2)]) == said
+
+    @pytest.mark.parametrize("policy", [HalfFrozen(), FinalOnly()], ids=str)
+    def test_who_waits_says_nothing(self, make, policy):
+        merge = merge_of(make, policy, "a", "b")
+        for name in ("a", "b"):
+            assert merge.push_all(name, [Insert(A, 2, 9), Adjust(A, 2, 9, 7)]) == []
+
+    def test_a_quorum_lets_out_an_insert_and_no_adjust(self, make):
+        merge = merge_of(make, Quorum(fraction=1), "a", "b")
+        assert merge.push("a", Insert(A, 2, 9)) == []
+        assert merge.push_all("b", [Insert(A, 2, 7), Adjust(A, 2, 7, 8)]) == [Insert(A, 2, 7)]
+
+
+@each_case
+def test_a_change_that_the_leader_does_not_make_is_taken_back_before_it_is_final(make):
+    merge = merge_of(make, EveryChange(), "a", "b")
+    merge.push_all("a", [Insert(A, 1, 9), Stable(3)])
+    assert merge.push_all("b", [Insert(A, 1, 9), Adjust(A, 1, 9, 7)]) == [Adjust(A, 1, 9, 7)]
+    assert merge.push("a", Stable(8)) == [Adjust(A, 1, 7, 9), Stable(8)]
+
+
+def test_an_end_that_only_one_who_left_had_shown_is_out_before_it_is_final():
+    merge = merge_of(R4, FirstThenFinal(), "a", "b", complete=False)
+    merge.push_all("b", [Insert(A, 1, 9), Stable(3)])
+    assert merge.push("a", Stable(3)) == [Stable(3)]
+    assert merge.push("b", Adjust(A, 1, 9, 5)) == []
+    assert merge.detach("b") == []
+    assert merge.push("a", Stable(7)) == [Adjust(A, 1, 9, 5), Stable(7)]
+
+
+@each_case
+def test_two_changes_of_one_stable_are_said_in_the_order_of_their_starts(make):
+    merge = merge_of(make, FirstThenFinal(), "a")
+    merge.push_all("a", [Insert(A, 1, 9), Insert(B, 2, 9), Stable(3)])
+    changes = [Adjust(A, 1, 9, 7), Adjust(B, 2, 9, 6)]
+    assert merge.push_all("a", [*changes, Stable(8)]) == [*changes, Stable(8)]
+
+
+@each_case
+def test_what_is_decided_is_compared_and_forgotten_however_much_that_is(make):
+    """More than there is room for at once, so that room is used again."""
+    merge = merge_of(make, FirstThenFinal(), "a", "b")
+    for time in range(0, 1500, 300):
+        events = [Insert(A, time + n, 2000) for n in range(300)]
+        corrections = [Adjust(A, time + n, 2000, time + n + 1) for n in range(300)]
+        for name in ("a", "b"):
+            merge.push_all(name, [*events, *corrections, Stable(time + 301)])
+    assert merge.kernel.nodes.used == 0
+    assert merge.kernel.nodes.capacity == 1024
+    assert (merge.kernel.nodes.slots < 0).all()
+    assert not merge.sides.disagreements.any()
+    merge.push_all("a", [Insert(A, 1600, 1601), Stable(1700)])
+    merge.push("b", Stable(1700))
+    assert merge.sides.disagreements.tolist() == [0, 1]
+
+
+@each_case
+def test_ends_that_move_for_ever_are_final_in_the_end_as_the_leader_shows_them(make):
+    """More moves than there is room for, so that room is made."""
+    merge = merge_of(make, EveryChange(), "a", "b")
+    events = [Insert(A, 1, 9), Insert(B, 2, 9)]
+    merge.push_all("a", [*events, Stable(3)])
+    merge.push_all("b", [*events, Adjust(B, 2, 9, 7)])
+    merge.push_all("b", [Adjust(A, 1, 9, 8), Adjust(A, 1, 8, 9)] * 1200)
+    assert merge.push("b", Adjust(A, 1, 9, 7)) == [Adjust(A, 1, 9, 7)]
+    assert merge.push("a", Stable(8)) == [Adjust(A, 1, 7, 9), Adjust(B, 2, 7, 9), Stable(8)]
+
+
+def test_of_ends_that_lossy_inputs_differ_in_the_one_that_most_of_them_show_is_out():
+    merge = merge_of(R4, HalfFrozen(), "a", "b", "c", complete=False)
+    ends = {"a": 7, "b": 7, "c": 9}
+    out = [e for name, end in ends.items() for e in merge.push_all(name, [Insert(A, 1, end), Stable(3)])]
+    assert out == [Insert(A, 1, 7), Stable(3)]
+
+
+@each_case
+@pytest.mark.parametrize("furthest", ["a", "b", "c"])
+def test_of_what_the_leader_does_not_show_the_furthest_that_shows_it_knows_the_end(make, furthest):
+    merge = merge_of(make, FirstThenFinal(), "a", "b", "c", "d")
+    ends = {"a": 12, "b": 13, "c": 14}
+    merge.push_all(furthest, [Insert(A, 1, 6), Stable(3), Adjust(A, 1, 6, ends[furthest])])
+    for name in ends.keys() - {furthest}:
+        merge.push_all(name, [Insert(A, 1, ends[name]), Stable(2)])
+    assert merge.push("d", Stable(10)) == [Adjust(A, 1, 6, ends[furthest]), Stable(10)]
+
+
+def test_of_more_than_there_are_of_a_half_frozen_event_the_leader_shows_none_begins():
+    merge = merge_of(R4, FirstThenFinal(), "a", "b")
+    merge.push_all("a", [Insert(A, 1, 9), Stable(3)])
+    shown = [Insert(A, 1, end) for end in (9, 8, 8, 7)]
+    assert merge.push_all("b", [*shown, Stable(10)]) == [Stable(10)]
+
+
+def test_an_event_whose_ends_have_all_been_left_has_the_last_of_them():
+    merge = merge_of(R4, HalfFrozen(), "a", "b", complete=False)
+    oracle = IndexedMerge(Case.R4, by_identity, HalfFrozen())
+    for name in ("a", "b"):
+        oracle.attach(name, complete=False)
+    first, then = [Insert(A, 1, 5), Adjust(A, 1, 5, 7)], [Adjust(A, 1, 7, 8), Adjust(A, 1, 8, 7), Stable(3)]
+    assert merge.push_all("a", first) + merge.detach("a") == []
+    assert [e for element in first for e in oracle.push("a", element)] + oracle.detach("a") == []
+    out = merge.push_all("b", then)
+    assert out == [e for element in then for e in oracle.push("b", element)]
+    assert out == [Insert(A, 1, 8), Stable(3)]

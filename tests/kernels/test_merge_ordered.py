@@ -422,3 +422,12 @@ def test_r0_never_looks_at_payloads():
     merge.attach("a")
     assert merge.kernel.push(0, batch) is batch
     assert len(merge.kernel.push(0, batch[:0])) == 0
+
+
+@pytest.mark.parametrize("case", [Case.R1, Case.R2], ids=lambda case: case.name)
+def test_there_is_room_for_every_tie_that_comes_alone(case):
+    merge = ByElement(case)
+    merge.attach("a")
+    for number in range(130):
+        assert merge.push("a", x(str(number))) == [x(str(number))]
+        assert merge.kernel.ties.rows == number + 1 <= len(merge.kernel.ties.end)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -10,12 +11,14 @@ from anabranch import (
     BEGINNING,
     FOREVER,
     Adjust,
+    Attach,
     Batch,
     BrokenPropertyError,
     Drop,
     EveryChange,
     Fact,
     FinalOnly,
+    FollowLeader,
     Generalise,
     HalfFrozen,
     Insert,
@@ -231,6 +234,14 @@ class TestComingAndGoing:
         assert merger.push("a", Stable(6)) == [Stable(6), Stable(7)]
         assert merger.status().inputs["b"].joined
 
+    def test_of_those_who_are_equally_far_the_first_to_attach_leads(self):
+        merger = merger_of("a", "b", policy=FollowLeader())
+        merger.detach("a")
+        merger.attach("c")
+        assert merger.push("c", [Stable(1), Insert(A, 2, 5)]) == [Stable(1), Insert(A, 2, 5)]
+        assert merger.push("b", [Stable(1), Insert(B, 2, 5)]) == [Insert(B, 2, 5)]
+        assert merger.push("c", Insert(B, 3, 5)) == []
+
     def test_a_stuck_merge_says_so_and_has_a_way_out(self):
         merger = merger_of("a")
         merger.attach("b", guarantee=6)
@@ -247,6 +258,13 @@ class TestComingAndGoing:
         )
         out = Merger().play(Batch.of(lines))
         assert text(list(out.elements())) == "+ x [1, 5)\n| 3\n~ x [1, 5) -> [1, 6)\n| 8"
+
+    def test_a_recording_attaches_lossy_inputs_as_the_caller_does(self):
+        merger = Merger()
+        said = [Tagged("a", Attach()), Tagged("a", Insert(A, 1, 5)), Tagged("a", Stable(2))]
+        out = merger.play(Batch.of(said), attach=partial(merger.attach, complete=False))
+        assert list(out.elements()) == [Insert(A, 1, 5), Stable(2)]
+        assert not merger.status().inputs["a"].complete
 
     def test_what_came_out_before_a_recording_broke_is_with_the_error(self):
         lines = parse("a: + x [1, 5)\nb: + y [1, 6)\na: | 9\na: + z [3, 7)\nb: | 9")
@@ -295,6 +313,14 @@ class TestPolicies:
             Quorum(fraction=1.5)
 
 
+def test_in_r0_payloads_need_not_be_told_apart():
+    spans = pa.array([(1, 2, 3)] * 2, pa.month_day_nano_interval())
+    rows = pa.record_batch({"kind": ["insert"] * 2, "start": [1, 2], "end": [5, 6], "span": spans})
+    assert merger_of("a", "b", case="R0").push("a", rows).column("span") == spans
+    with pytest.raises(TypeError, match="'span' has type month_day_nano_interval"):
+        merger_of("a", "b", case="R2").push("a", rows)
+
+
 class TestStatus:
     def test_who_leads_and_lags_is_shown(self):
         merger = merger_of("a", "b")
@@ -305,6 +331,25 @@ class TestStatus:
         assert (status.inputs["a"].share, status.inputs["b"].lag) == (1.0, 2)
         assert status.as_dict()["inputs"]["a"]["led"] == 3
         assert "a      4       0    3         100%" in str(status)
+
+    def test_it_says_what_differs_where_it_moved_and_why_it_is_stuck(self):
+        merger = Merger(on_broken=Generalise())
+        for name in ("a", "b"):
+            merger.attach(name, properties="keyed")
+        merger.push("a", [Insert(A, 1, 5), Insert(B, 7, 9), Insert(B, 7, 8), Stable(6)])
+        merger.push("b", Stable(6))
+        for name in ("a", "b"):
+            merger.detach(name)
+        merger.attach("c", guarantee=9)
+        status = merger.status()
+        told = [*map(str, status.disagreements), *status.moves, status.stuck]
+        assert len(told) == 3
+        assert str(status).splitlines()[-3:] == told
+
+    def test_a_merge_in_order_remembers_nothing_for_slow_inputs(self):
+        merger = merger_of("a", "b", properties=R0)
+        merger.push("a", [Insert(A, 1, 5), Stable(9)])
+        assert (merger.status().remembered, merger.status().unchecked) == (0, 0)
 
     def test_nothing_is_held_when_all_have_ended(self):
         merger = merger_of("a", "b")

@@ -22,9 +22,9 @@ from anabranch import (
     Stable,
     Tagged,
 )
-from anabranch.model.arrow import RESERVED, batches, laid_out, record_batch
+from anabranch.model.arrow import RESERVED, batches, clock_of, laid_out, record_batch, time_type
 from anabranch.model.schema import SchemaError
-from anabranch.model.time import timestamp
+from anabranch.model.time import Clock, timestamp
 
 STREAM = [Insert({"n": 1}, 3, 9), Adjust({"n": 1}, 3, 9, FOREVER), Adjust({"n": 1}, 3, FOREVER, 7), Stable(5)]
 RECORDING = [
@@ -371,3 +371,9 @@ def test_nested_rows_are_laid_out_as_their_stream_is():
 def test_the_beginning_of_time_is_a_time_like_any_other():
     stream = [Insert({}, BEGINNING, 3), Adjust({}, BEGINNING, 3, BEGINNING), Stable(BEGINNING)]
     assert items(Batch.from_arrow(Batch.of(stream).to_arrow())) == stream
+
+
+@pytest.mark.parametrize("clock", list(Clock), ids=lambda clock: clock.name)
+def test_the_clock_of_times_is_known_by_their_type(clock):
+    kind = time_type(clock) or pa.int64()
+    assert clock_of(pa.schema([("kind", pa.string()), ("start", kind), ("end", kind)])) is clock

@@ -209,3 +209,9 @@ def test_the_columns_of_a_batch_cannot_be_written_to_however_it_was_made(stream)
         assert column.flags.c_contiguous
         with pytest.raises(ValueError, match="read-only"):
             column[:] = 1
+
+
+def test_a_slice_of_a_recording_knows_who_said_it():
+    said = [Tagged("a", Stable(1)), Tagged("b", Insert({"n": 1}, 1, 2)), Tagged("a", Stable(3))]
+    assert list(Batch.of(said)[1:]) == said[1:]
+    assert list(Batch.of(said)[::2]) == said[::2]

@@ -165,6 +165,26 @@ def test_a_type_without_canonical_form_is_refused_with_its_column_and_name(colum
     assert "Cast it" in caught.value.__notes__[0]
 
 
+@pytest.mark.parametrize("number", [0, 1, -1, 5, 2**53 + 1, 2**63 - 1, -(2**63)])
+def test_a_whole_decimal_is_the_number_that_it_is(number):
+    exact = pa.array([Decimal(number)], pa.decimal128(30, 4))
+    assert identity_of(exact) == identity_of(pa.array([number], pa.int64()))
+
+
+def test_a_slice_has_the_identities_of_its_rows_wherever_it_begins():
+    numbers = range(40)
+    rows = pa.record_batch(
+        {
+            "n": pa.array([n if n % 3 else None for n in numbers], pa.int64()),
+            "flag": pa.array([bool(n % 2) if n % 5 else None for n in numbers], pa.bool_()),
+            "text": pa.array([str(n) if n % 7 else None for n in numbers], pa.string()),
+        }
+    )
+    whole = identities_of(rows)
+    for begin in numbers:
+        assert identities_of(rows.slice(begin, 9)) == whole[begin : begin + 9]
+
+
 # Identities are stored in checkpoints and compared across versions and machines. These were computed once: a
 # change that moves one of them makes stored checkpoints unreadable, so the change is wrong, not the number.
 GOLDEN = [

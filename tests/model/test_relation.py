@@ -170,3 +170,11 @@ def test_a_representation_says_how_far_a_relation_is_and_what_is_in_it():
     relation.apply([*(Insert({"v": n}, n, n + 2) for n in range(7)), Stable(3)])
     assert repr(relation).startswith("<Relation of 'east', stable to 3: {'v': 0} [0, 2), {'v': 1} [1, 3), ")
     assert repr(relation).endswith("{'v': 4} [4, 6), and 2 more>")
+
+
+def test_what_is_released_is_forgotten():
+    relation = Relation()
+    relation.apply([Insert({"n": 1}, 1, 3), Insert({"n": 2}, 1, 9), Insert({"n": 1}, 1, 3), Stable(5)])
+    assert [(event.payload["n"], event.end) for event in relation.release().objects()] == [(1, 3), (1, 3)]
+    assert [event.payload["n"] for event in relation.events()] == [2]
+    assert relation.release().objects() == []

@@ -78,3 +78,26 @@ def test_who_goes_on_in_the_place_where_it_was_cut_is_not_late(second):
     again = said(event("x", 4, 5), Stable(9), first=second)
     assert len(hear(shard, first, again, said(Stable(9), who="b"))) == 4
     assert shard.frontier == 9
+
+
+@given(tasks_of_one_channel)
+def test_without_an_order_all_that_a_channel_says_is_one_turn(tasks):
+    rows = given_to(tasks)
+    packed = parcels([], *rows, ordered=False)
+    (turn,) = turns_of(packed, at_one_instant=True)["a", "x"]
+    voices = [voice for parcel in packed for voice in parcel.voices]
+    assert turn.voice.sequence == min(voice.sequence for voice in voices)
+    assert turn.last == max(voice.last for voice in voices)
+    (stretch,) = turn.stretches
+    told = [element.payload["value"] for element in stretch.parcel.batch(stretch.rows).elements()]
+    assert told == [one.element.payload["value"] for task in rows for one in task]
+    assert stretch.sequences().tolist() == [
+        (number << 40) + n for number, task in enumerate(tasks, 1) for n in range(len(task))
+    ]
+
+
+@given(tasks_of_one_channel)
+def test_what_has_an_order_does_not_happen_at_one_instant(tasks):
+    packed = parcels(*given_to(tasks))
+    turns = [turns_of(packed, at_one_instant=instant)["a", "x"] for instant in (False, True)]
+    assert [(turn.voice, turn.last) for turn in turns[0]] == [(turn.voice, turn.last) for turn in turns[1]]

@@ -202,9 +202,10 @@ class TestPatience:
         out = self.hear(shard, [adjust(1, 5, 1)], [event("v", 1, 5), Stable(20)])
         assert out == [event("v", 1, 5), adjust(1, 5, 1)]
 
-    def test_what_was_there_and_goes_and_comes_again_is_there(self):
+    @pytest.mark.parametrize("case", [Case.R3, Case.R4])
+    def test_what_was_there_and_goes_and_comes_again_is_there(self, case):
         """The same rows as when it came and went: what the replica showed before tells them apart."""
-        shard = Shard(Fragment(Case.R3, policy=EveryChange()))
+        shard = Shard(Fragment(case, policy=EveryChange()))
         self.hear(shard, [event("v", 1, 5)])
         out = self.hear(shard, [adjust(1, 5, 1)], [event("v", 1, 5), Stable(20)])
         assert out == [adjust(1, 5, 1), event("v", 1, 5)]
@@ -239,6 +240,11 @@ class TestPatience:
         story = [adjust(1, 5, 9), event("v", 1, 5), Stable(20), Detach(), Attach(), event("v", 21, 25)]
         assert self.hear(shard, story) == [event("v", 1, 5), adjust(1, 5, 9), event("v", 21, 25)]
         assert shard.frontier == 20
+
+    def test_what_is_said_after_an_attach_waits_for_what_follows_it(self):
+        shard = Shard(Fragment(Case.R3, policy=EveryChange()))
+        story = [event("v", 1, 5), Detach(), Attach(), adjust(7, 8, 9), event("v", 7, 8)]
+        assert self.hear(shard, story) == [event("v", 1, 5), event("v", 7, 8), adjust(7, 8, 9)]
 
     def test_what_waits_is_counted_once(self):
         shard = Shard(Fragment(Case.R3))

@@ -4,7 +4,7 @@ import pyarrow as pa
 from engines.spark import driving
 from engines.spark.driving import Query, Said, parcels
 
-from anabranch import BEGINNING, Adjust, Attach, Drop, Insert, Quarantine, Stable, ticks
+from anabranch import BEGINNING, Adjust, Attach, Detach, Drop, Insert, Quarantine, Stable, ticks
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.query.status import EVENTS, nothing, together
 from anabranch.engines.spark.transport.packing import Packing
@@ -130,3 +130,14 @@ def test_a_status_of_ticks_is_printed_in_ticks():
     (one,) = statuses(Query(Fragment()), Insert(HERE, 1, 5), Stable(3000))
     assert "stable until 3000" in str(together(0, [one]))
     assert str(nothing()).startswith("micro-batch -1: nothing yet, stable until -∞")
+
+
+def test_who_left_or_has_not_joined_is_said_beside_its_name():
+    query = Query(Fragment())
+    statuses(query, Insert(HERE, 1, 5), Stable(3), Detach(), who="a")
+    (one,) = statuses(query, Attach(7), Stable(2), who="b")
+    first, second = str(together(0, [one])).splitlines()[3:5]
+    assert first.startswith("a ")
+    assert first.endswith(" left")
+    assert second.startswith("b ")
+    assert second.endswith(" not joined")

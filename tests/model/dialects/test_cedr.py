@@ -51,6 +51,11 @@ def test_the_stream_of_table_1_denotes_the_history_of_table_2():
     assert denoted(cedr.read(table_1)).state() == expected.state()
 
 
+def test_an_event_that_grows_is_retracted_and_inserted_anew():
+    written = list(cedr.write([Insert(P1, 1, 5), Adjust(P1, 1, 5, 9)]))
+    assert written == [Insert(P1, 1, 5), Retraction(P1, 1, 5, 1), Insert(P1, 1, 9)]
+
+
 def test_an_adjust_that_moves_nothing_is_not_written():
     assert list(cedr.write([Insert(P1, 1, 5), Adjust(P1, 1, 5, 5)])) == [Insert(P1, 1, 5)]
 

@@ -117,3 +117,12 @@ def test_a_dialect_error_says_three_things_and_survives_a_process_border():
     error = pickle.loads(pickle.dumps(DialectError("rule with 7", "meaning", "Way out.")))
     assert str(error) == "rule with 7: meaning"
     assert error.__notes__ == ["Way out."]
+
+
+def test_a_payload_without_events_is_forgotten():
+    alive, key = Alive(), payload_key({"x": 1})
+    alive.add(key, (1, 5))
+    alive.add(key, (1, 9))
+    alive.move(key, (1, 5), 1)
+    alive.freeze(10)
+    assert (len(alive), alive._lifetimes) == (0, {})

@@ -106,3 +106,8 @@ def test_what_is_frozen_is_forgotten(side):
     translation = getattr(open_close, side)(inputs)
     largest = max(len(inspect.getgeneratorlocals(translation)["alive"]) for _ in translation)
     assert largest <= 3
+
+
+def test_an_event_that_would_go_on_into_the_next_cannot_be_written():
+    with pytest.raises(DialectError, match=r"active twice, \[1, 5\) and \[3, 9\)"):
+        list(open_close.write([Insert(A, 3, 9), Insert(A, 1, 5)]))
