@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from anabranch.errors import AnabranchError
 from anabranch.kernels.failed import failed
 from anabranch.kernels.kernel import Result
 from anabranch.model.batch import Batch, Kind
@@ -66,7 +67,7 @@ class Apply:
             yield rows, answer
 
 
-class AnswerError(TypeError):
+class AnswerError(AnabranchError, TypeError):
     """A function gives something that is no answer to the rows it was given."""
 
 
