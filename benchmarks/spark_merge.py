@@ -118,7 +118,9 @@ def contenders(spark, place: Path, disorder: str = "1 second"):
         "the same, RocksDB as Spark sets it": deduplicated,
         "the same, HDFS-backed store": deduplicated,
         "generic door": lambda: ab.merge(files(), **merging),
-        "native door": lambda: ab.merge(ab.folder(spark, place, files_per_trigger=len(REPLICAS)), **merging),
+        "native door": lambda: ab.merge(
+            ab.folder(spark, place, files_per_trigger=len(REPLICAS)), **merging
+        ),
     }
 
 
