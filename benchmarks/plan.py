@@ -3,8 +3,9 @@
     ./run bench plan
     ./run bench plan --events 100000 --rounds 5
 
-The same replicas go through a merge by itself (`Merger`) and through a plan that filters, selects and merges them,
-in turn, in one process; batches are new each time, so that each hashes them. Pushes of one element are timed one by one, after a warm-up; the median is printed.
+The same replicas go through a merge by itself (`Merger`) and through a plan that filters, selects and merges
+them, in turn, in one process; batches are new each time, so that each hashes them. Pushes of one element are
+timed one by one, after a warm-up; the median is printed.
 """
 
 import argparse
@@ -20,9 +21,13 @@ from anabranch.testing.workload import Workload
 def main() -> None:
     """Measure, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], prog="./run bench plan")
-    parser.add_argument("--events", type=int, default=200_000, help="events of each replica (default %(default)s)")
+    parser.add_argument(
+        "--events", type=int, default=200_000, help="events of each replica (default %(default)s)"
+    )
     parser.add_argument("--rounds", type=int, default=9, help="how often each is run (default %(default)s)")
-    parser.add_argument("--pushes", type=int, default=3_000, help="pushes of one element (default %(default)s)")
+    parser.add_argument(
+        "--pushes", type=int, default=3_000, help="pushes of one element (default %(default)s)"
+    )
     given = parser.parse_args()
     workload = Workload(events=given.events, seed=1, active=10_000, revisions=0.1)
     replicas = {f"r{n}": list(workload.replica(n)) for n in range(2)}
@@ -34,7 +39,9 @@ def main() -> None:
         planned.append(count / timed(lambda: merge_in_plan(replicas, schema)))
     print(f"{count:,} elements of two replicas, million per CPU second, median of {given.rounds}")
     print(f"  merge alone                {median(alone) / 1e6:6.2f}")
-    print(f"  filter, select, merge      {median(planned) / 1e6:6.2f}   {median(planned) / median(alone):.2f} of it")
+    print(
+        f"  filter, select, merge      {median(planned) / 1e6:6.2f}   {median(planned) / median(alone):.2f} of it"
+    )
     print(f"a push of one element, median of {given.pushes:,}, microseconds")
     for name, push in (("merge alone", one_by_one_alone), ("filter, select, merge", one_by_one_in_plan)):
         print(f"  {name:<25}  {median(push(given.pushes)) * 1e6:6.0f}")
@@ -77,7 +84,7 @@ def one_by_one_alone(pushes: int) -> list[float]:
     merger = Merger("R3")
     for name in ("east", "west"):
         merger.attach(name)
-    return each(pushes, lambda name, batch: merger.push(name, batch))
+    return each(pushes, merger.push)
 
 
 def one_by_one_in_plan(pushes: int) -> list[float]:
@@ -89,7 +96,7 @@ def one_by_one_in_plan(pushes: int) -> list[float]:
         for name in ("east", "west")
     }
     job = ab.merge(streams, case="R3").open()
-    return each(pushes, lambda name, batch: job.push(name, batch))
+    return each(pushes, job.push)
 
 
 def each(pushes: int, push) -> list[float]:  # type: ignore[no-untyped-def]

@@ -12,7 +12,7 @@ from anabranch.connectors.folder.listing import TEMPORARY, listing
 from anabranch.connectors.folder.reading import FileStretch, by_folder, reads
 from anabranch.connectors.folder.source import listed
 from anabranch.engines.spark.query.failure import WorkerError, failure
-from anabranch.rows.layout import ALONE, Layout
+from anabranch.rows.layout import SINGLE, Layout
 
 LINE = '{"v": 1, "at": 10}\n'
 
@@ -32,14 +32,14 @@ def test_names_of_hidden_and_temporary_files_are_passed_over(tmp_path):
         *(f"2.jsonl{end}" for end in TEMPORARY),
     ]
     put(tmp_path, "1.jsonl", *hidden, "3.jsonl.TMP")
-    assert listed(tmp_path) == {ALONE: {"1.jsonl": tmp_path / "1.jsonl"}}
+    assert listed(tmp_path) == {SINGLE: {"1.jsonl": tmp_path / "1.jsonl"}}
     put(tmp_path / "by", "east/1.jsonl", *hidden, *(f"east/{name}" for name in hidden))
     assert listed(tmp_path / "by") == {"east": {"1.jsonl": tmp_path / "by" / "east" / "1.jsonl"}}
 
 
 def test_endings_are_known_in_any_case(tmp_path):
     put(tmp_path, "1.JSONL", "2.Json")
-    assert list(listed(tmp_path)[ALONE]) == ["1.JSONL", "2.Json"]
+    assert list(listed(tmp_path)[SINGLE]) == ["1.JSONL", "2.Json"]
 
 
 STRANGE = {
@@ -151,7 +151,7 @@ def test_whose_a_row_is_says_its_folder_unless_the_schema_lets_the_row_say_it(
 ):
     path = tmp_path / "1.jsonl"
     path.write_text('{"v": 1, "at": 10, "replica": "west"}\n{"v": 2, "at": 20}\n')
-    stretch = FileStretch("east" if in_folder else ALONE, str(path), 0, in_folder=in_folder)
+    stretch = FileStretch("east" if in_folder else SINGLE, str(path), 0, in_folder=in_folder)
     [[read]] = reads([stretch], columns, Layout("at", replica="replica"), 100, 1000)
     assert [read.replicas[n] for n in read.replica] == meant
     assert len(read.refused) == 2 - len(meant)

@@ -12,7 +12,7 @@ import pytest
 from anabranch import BEGINNING, FOREVER, Adjust, Attach, Detach, Insert, Stable
 from anabranch.model.schema import SchemaError
 from anabranch.rows.clock import clock_of, on_clock
-from anabranch.rows.layout import ALONE, Layout, names_of
+from anabranch.rows.layout import SINGLE, Layout, names_of
 from anabranch.rows.reading import Place, read_rows
 
 NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
@@ -258,7 +258,7 @@ class TestText:
 class TestWhoSpeaks:
     def test_rows_that_nothing_tells_apart_are_of_one_replica(self):
         found = read(Layout("at"), rows_of(at=[1, 2]))
-        assert (found.replicas, found.channels) == ([ALONE], [""])
+        assert (found.replicas, found.channels) == ([SINGLE], [""])
         assert found.sequence.tolist() == [0, 1]
 
     def test_names_may_be_of_any_type(self):

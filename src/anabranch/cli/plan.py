@@ -14,12 +14,12 @@ from anabranch.jobs.merge_sections import ChangesSection, MergeSection
 from anabranch.model.output_policy import Pace
 from anabranch.model.properties import Properties
 from anabranch.model.span import span, span_text
-from anabranch.rows.layout import ALONE, names_of
+from anabranch.rows.layout import SINGLE, names_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from anabranch.engines.spark.door import Door
+    from anabranch.engines.spark.native_source import NativeSource
     from anabranch.jobs.job import Job
 
 ROLES = {
@@ -73,7 +73,7 @@ class Plan:
         )
 
 
-def plan(job: Job, rows: DataFrame | Door, merged: DataFrame) -> Plan:
+def plan(job: Job, rows: DataFrame | NativeSource, merged: DataFrame) -> Plan:
     """What a job would do with these rows."""
     merger = _merger(job.merge, rows)
     status = merger.status()
@@ -99,7 +99,7 @@ def _as(job: Job) -> str:
     return f", as {job.sink.format}" if job.folder else ""
 
 
-def _merger(table: MergeSection | ChangesSection, rows: DataFrame | Door) -> Merger:
+def _merger(table: MergeSection | ChangesSection, rows: DataFrame | NativeSource) -> Merger:
     """A merge with the replicas that are known, and one that stands for all others."""
     given = table.arguments()
     facts = given.get("properties")
@@ -122,7 +122,7 @@ def _merger(table: MergeSection | ChangesSection, rows: DataFrame | Door) -> Mer
     return merger
 
 
-def _replicas(table: MergeSection | ChangesSection, rows: DataFrame | Door) -> list[str]:
+def _replicas(table: MergeSection | ChangesSection, rows: DataFrame | NativeSource) -> list[str]:
     vouching = table.vouching()
     if vouching is None:
         return []
@@ -132,7 +132,7 @@ def _replicas(table: MergeSection | ChangesSection, rows: DataFrame | Door) -> l
     return [words for words in told if words]
 
 
-def _columns(table: MergeSection | ChangesSection, rows: DataFrame | Door) -> dict[str, str]:
+def _columns(table: MergeSection | ChangesSection, rows: DataFrame | NativeSource) -> dict[str, str]:
     roles: dict[str, list[str]] = {}
     for role, words in ROLES.items():
         name = getattr(table, role, None)
@@ -184,7 +184,7 @@ def _length(value: Any, what: str) -> str:
     return span_text(found) if isinstance(found, timedelta) else f"{found} ticks"
 
 
-def _time_of_changes(table: ChangesSection, rows: DataFrame | Door) -> str:
+def _time_of_changes(table: ChangesSection, rows: DataFrame | NativeSource) -> str:
     from pyspark.sql import DataFrame
 
     if table.disorder is None:
@@ -201,7 +201,7 @@ def _time_of_changes(table: ChangesSection, rows: DataFrame | Door) -> str:
     return f"{known}; those of a key count {order}"
 
 
-def source_of(job: Job, rows: DataFrame | Door) -> str:
+def source_of(job: Job, rows: DataFrame | NativeSource) -> str:
     """What is read, for people."""
     from pathlib import Path
 
@@ -218,7 +218,7 @@ def source_of(job: Job, rows: DataFrame | Door) -> str:
         return str(rows)
     if isinstance(rows, DeltaChanges):
         tables = rows.feeds.tables
-        named = [path if name == ALONE else f"{name} {path}" for name, path in tables.items()]
+        named = [path if name == SINGLE else f"{name} {path}" for name, path in tables.items()]
         return f"Delta table{'s' if len(tables) != 1 else ''}: {', '.join(named)}"
     if isinstance(job.source, SourceSection):
         return f"{job.source.format} of Spark's"

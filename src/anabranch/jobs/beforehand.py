@@ -91,7 +91,7 @@ def known_columns(job: Job) -> Columns | None:
     return Columns(
         found.schema,
         zone,
-        is_door=True,
+        is_native=True,
         replica="replica" if found.adds_replica else None,
         replicas=found.replicas,
         op=None if form is None else form.op,
@@ -113,7 +113,7 @@ def check_merge(job: Job, columns: Columns | None) -> Foreseen:
 
     layout, fragment = job.merge.parts()
     if columns is None:
-        check_progress(Columns(StructType(), "UTC", is_door=False), layout)
+        check_progress(Columns(StructType(), "UTC", is_native=False), layout)
         return Foreseen(None, None)
     layout, fragment, schema = planned(columns, layout, fragment)
     return Foreseen(fragment.settings(), merged_columns(columns, layout, fragment, schema))

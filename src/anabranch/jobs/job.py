@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from anabranch.engines.spark.door import Door
+    from anabranch.engines.spark.native_source import NativeSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Job:
             merged, self.folder, quarantine=self.quarantine, format=self.sink.format, **given
         )
 
-    def rows(self, spark: SparkSession) -> DataFrame | Door:
+    def rows(self, spark: SparkSession) -> DataFrame | NativeSource:
         """What is merged."""
         if isinstance(self.source, SourceSection):
             return _rows(self, self.source, spark)
@@ -114,8 +114,8 @@ class Job:
             found = self.source(spark)
         if isinstance(found, str | Path):
             return ab.folder(spark, self.place(str(found)))
-        doors = ab.Folder | ab.Kafka | ab.DeltaChanges
-        if isinstance(found, doors) or (isinstance(found, DataFrame) and found.isStreaming):
+        native = ab.Folder | ab.Kafka | ab.DeltaChanges
+        if isinstance(found, native) or (isinstance(found, DataFrame) and found.isStreaming):
             return found
         what = "a frame that is not streaming" if isinstance(found, DataFrame) else type(found).__name__
         error = TypeError(
@@ -126,7 +126,7 @@ class Job:
         raise error
 
 
-def _rows(job: Job, source: SourceSection, spark: SparkSession) -> DataFrame | Door:
+def _rows(job: Job, source: SourceSection, spark: SparkSession) -> DataFrame | NativeSource:
     from anabranch import spark as ab
 
     if source.kafka is not None:

@@ -21,8 +21,8 @@ from anabranch.rows.vouching import check_answered, in_words, is_inferred
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from anabranch.engines.spark.door import Door
     from anabranch.engines.spark.fragment import Fragment
+    from anabranch.engines.spark.native_source import NativeSource
     from anabranch.rows.layout import Layout
 
 
@@ -83,7 +83,7 @@ class MergeSection(ReplicasSection, kw_only=True):
         check_answered(self.lossy, inferred=inferred, in_file=True)
         return ReplicasSection.arguments(self)
 
-    def merged(self, rows: DataFrame | Door) -> DataFrame:
+    def merged(self, rows: DataFrame | NativeSource) -> DataFrame:
         """What comes of rows."""
         from anabranch import spark as ab
 
@@ -110,7 +110,7 @@ class ChangesSection(ReplicasSection, kw_only=True):
         spellings(self.ops)
         return ReplicasSection.arguments(self)
 
-    def merged(self, rows: DataFrame | Door) -> DataFrame:
+    def merged(self, rows: DataFrame | NativeSource) -> DataFrame:
         """What comes of rows."""
         from anabranch import spark as ab
 

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Final
 import pyarrow as pa
 
 from anabranch.errors import AnabranchError
-from anabranch.errors import AnabranchError
 from anabranch.kernels.kernel import Kernel, State, Step
 from anabranch.model.properties import Fact, Properties
 from anabranch.plan.line import Line, users_line

@@ -21,7 +21,7 @@ from anabranch.model.span import span_text
 from anabranch.rows.change_words import WORDS
 from anabranch.rows.clock import clock_of
 
-ALONE = "stream"
+SINGLE = "stream"
 """The replica of rows that no column tells apart."""
 
 _TICKS = {

@@ -14,7 +14,7 @@ from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.model.validity import Rule
 from anabranch.rows.change_words import IGNORE, WORDS, folded
 from anabranch.rows.clock import clock_of
-from anabranch.rows.layout import ALONE, Layout
+from anabranch.rows.layout import SINGLE, Layout
 from anabranch.rows.refusal import Refusal
 from anabranch.rows.text import broken_text, plain, text_of, without
 
@@ -84,7 +84,7 @@ class _Reading:
             self._refuse(
                 kind == Kind.ADJUST, "an adjust names the end that it changes, and no column is old_end"
             )
-        replica, replicas = self._names(layout.replica, ALONE)
+        replica, replicas = self._names(layout.replica, SINGLE)
         channel, channels = self._names(layout.channel, self.place.channel)
         sequence = self.place.sequences(count)
         if layout.sequence is not None:

@@ -15,7 +15,7 @@ from anabranch.engines.spark.columns import Columns
 from anabranch.engines.spark.session.session import tasks_of
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.model.schema import SchemaError
-from anabranch.rows.layout import ALONE, Layout
+from anabranch.rows.layout import SINGLE, Layout
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -123,7 +123,7 @@ def change_columns(
     struct, names = _described(named, op, time, version)
     replica = names.get(REPLICA)
     known = () if replica is None else tuple(named)
-    return Columns(struct, zone, is_door=True, replica=replica, replicas=known, op=op)
+    return Columns(struct, zone, is_native=True, replica=replica, replicas=known, op=op)
 
 
 def _described(
@@ -131,7 +131,7 @@ def _described(
 ) -> "tuple[StructType, dict[str, str]]":
     """The columns of changes of tables, and what those that are added are called."""
     columns = _columns(named)
-    replica = None if list(named) == [ALONE] else REPLICA
+    replica = None if list(named) == [SINGLE] else REPLICA
     added = {"op": op, "time": time, "version": version, "replica": replica}
     names = {what: name for what, name in added.items() if name is not None}
     _check_names(columns, names)
@@ -140,7 +140,7 @@ def _described(
 
 def _replicas(tables: str | Path | Iterable[str | Path] | Mapping[str, str | Path]) -> dict[str, str]:
     if isinstance(tables, str | Path):
-        return {ALONE: str(local_path(tables))}
+        return {SINGLE: str(local_path(tables))}
     if isinstance(tables, Mapping):
         named = {str(name): str(local_path(path)) for name, path in tables.items()}
     else:

@@ -16,7 +16,7 @@ import msgspec
 
 from anabranch.connectors.folder.listing import listing
 from anabranch.connectors.folder.reading import FILE_ROWS
-from anabranch.rows.layout import ALONE
+from anabranch.rows.layout import SINGLE
 
 _NOTHING = {"last": "", "files": 0}
 
@@ -50,7 +50,7 @@ class FilePlaces:
 
     def _found(self, replica: str, number: int) -> Path | None:
         for before, after in self._spans():
-            name = ALONE if set(after) == {ALONE} else replica
+            name = SINGLE if set(after) == {SINGLE} else replica
             begin, end = before.get(name, _NOTHING), after.get(name, _NOTHING)
             if begin["files"] <= number < end["files"]:
                 files = self._files.get(name, {})

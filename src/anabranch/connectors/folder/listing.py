@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anabranch.connectors.folder.reading import ENDINGS, REPLICA
-from anabranch.rows.layout import ALONE
+from anabranch.rows.layout import SINGLE
 
 TEMPORARY = (
     ".tmp",
@@ -33,19 +33,19 @@ class Listing:
 
     files: dict[str, dict[str, Path]]
     by_replica: bool
-    """There is a folder for each replica; else all files are of one sequence, `ALONE`."""
+    """There is a folder for each replica; else all files are of one sequence, `SINGLE`."""
 
     @property
     def empty(self) -> bool:
         """There is neither a file nor the folder of a replica."""
-        return not self.by_replica and not self.files[ALONE]
+        return not self.by_replica and not self.files[SINGLE]
 
     def in_form(self, place: Path, *, by_replica: bool) -> dict[str, dict[str, Path]]:
         """The files, if the folder has the form that it had when its columns were told."""
         if self.empty or self.by_replica == by_replica:
             return self.files if self.by_replica == by_replica else {}
         if by_replica:
-            first = next(iter(self.files[ALONE].values()))
+            first = next(iter(self.files[SINGLE].values()))
             error = ValueError(f"{place} has a folder for each replica, and {first} is in none")
             error.add_note("Move it into the folder of its replica.")
         else:
@@ -60,7 +60,7 @@ def listing(place: Path) -> Listing:
     """The files that are there now."""
     folders, files = _entries(place)
     if not folders:
-        return Listing({ALONE: _readable(place, files)}, by_replica=False)
+        return Listing({SINGLE: _readable(place, files)}, by_replica=False)
     if files:
         error = ValueError(
             f"{_first(place, files)} is beside the folders of replicas, and nothing says whose it is"

@@ -1,4 +1,4 @@
-"""Folders of files as a native door: the files are read, hashed and packed where the executors are.
+"""Folders of files as a native source: the files are read, hashed and packed where the executors are.
 
     feeds/east/0001.parquet      a folder per replica (or `replica=east`), its files in the order of names
     feeds/west/0001.parquet
@@ -53,7 +53,7 @@ from anabranch.engines.spark.query.provenance import FOLDER, NUMBERED
 from anabranch.engines.spark.session.session import tasks_of
 from anabranch.engines.spark.stages import parcel_columns, parcel_rows
 from anabranch.engines.spark.transport.packing import BYTES, Packing
-from anabranch.rows.layout import ALONE, Layout
+from anabranch.rows.layout import SINGLE, Layout
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -270,7 +270,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The files that are there, in the form of those that were read."""
         now = listing(self.path)
         there = now.files if self.by_replica is None else now.in_form(self.path, by_replica=self.by_replica)
-        alone = [name for name in start if (name == ALONE) == now.by_replica and name not in there]
+        alone = [name for name in start if (name == SINGLE) == now.by_replica and name not in there]
         if alone and not now.empty:
             form = "a folder for each replica" if now.by_replica else "no folder for each replica"
             error = ValueError(f"{self.path} has {form} now, and files of {alone[0]!r} were read before")

@@ -1,1 +1,1 @@
-"""Kafka as a native door and as a sink, through librdkafka: no jar, no version of Spark's to match."""
+"""Kafka as a native source and as a sink, through librdkafka: no jar, no version of Spark's to match."""

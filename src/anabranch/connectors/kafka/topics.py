@@ -21,7 +21,7 @@ from anabranch.engines.spark.session.schema_argument import struct_of
 from anabranch.engines.spark.session.session import tasks_of
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.model.span import span
-from anabranch.rows.layout import ALONE, Layout
+from anabranch.rows.layout import SINGLE, Layout
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -131,7 +131,7 @@ def kafka(
     struct = struct_of(schema)
     if isinstance(form, Debezium):
         struct = with_change(struct, form)
-    one = list(named) == [ALONE]
+    one = list(named) == [SINGLE]
     extra = {"key": key, "timestamp": timestamp, "replica": None if one else REPLICA}
     columns = _columns(spark, struct, extra, zone)
     feeds = Feeds(
@@ -161,7 +161,7 @@ def topic_columns(
 ) -> Columns:
     """The columns that `kafka` gives rows, without a session."""
     extra = {"key": key, "timestamp": timestamp, "replica": REPLICA}
-    if list(_replicas(topics)) == [ALONE]:
+    if list(_replicas(topics)) == [SINGLE]:
         extra["replica"] = None
     change = Debezium() if form == "debezium" else None
     struct = schema if change is None else with_change(schema, change)
@@ -169,7 +169,7 @@ def topic_columns(
     return Columns(
         _with_extra(struct, extra),
         zone,
-        is_door=True,
+        is_native=True,
         replica=extra["replica"],
         replicas=() if extra["replica"] is None else tuple(_replicas(topics)),
         channels=True,
@@ -182,7 +182,7 @@ def _replicas(topics: str | Topic | Iterable[str] | Mapping[str, str | Topic]) -
         return Topic(topic) if isinstance(topic, str) else topic
 
     if isinstance(topics, str | Topic):
-        return {ALONE: as_topic(topics)}
+        return {SINGLE: as_topic(topics)}
     named = dict(topics) if isinstance(topics, Mapping) else {name: name for name in topics}
     if not named:
         raise ValueError("there is at least one topic, none is given")

@@ -16,7 +16,6 @@ from anabranch.engines.embedded.job_status import JobStatus, status_of
 from anabranch.engines.flow import Flow
 from anabranch.engines.settings import check_settings
 from anabranch.errors import AnabranchError
-from anabranch.errors import AnabranchError
 from anabranch.kernels.answers import Answers, answered
 from anabranch.kernels.kernel import Refused, State
 from anabranch.kernels.store.saved import from_bytes, to_bytes, version_of

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from anabranch.engines.spark.door import Door
+    from anabranch.engines.spark.native_source import NativeSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,30 +17,30 @@ class Columns:
     schema: "StructType"
     zone: str
     """The time zone of the session."""
-    is_door: bool
-    """A native door, which knows the order of its rows; else a frame."""
+    is_native: bool
+    """A native source, which knows the order of its rows; else a frame."""
     is_streaming: bool = True
     replica: str | None = None
-    """The column in which a door says who sent a row, if it adds one."""
+    """The column in which a native source says who sent a row, if it adds one."""
     replicas: tuple[str, ...] = ()
-    """The replicas that a door knows by name before they send a row."""
+    """The replicas that a native source knows by name before they send a row."""
     channels: bool = False
-    """Replicas of a door may have several channels, each in its own order."""
+    """Replicas of a native source may have several channels, each in its own order."""
     op: str | None = None
-    """The column in which a door says what was done to a row, if it adds one; it never says stable there."""
+    """The column in which a native source says what was done to a row, if it adds one; never stable."""
 
 
-def columns_of(rows: "DataFrame | Door") -> Columns:
-    """The columns of a frame or a door."""
+def columns_of(rows: "DataFrame | NativeSource") -> Columns:
+    """The columns of a frame or a native source."""
     from pyspark.sql import DataFrame
 
     zone = rows.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC"
     if isinstance(rows, DataFrame):
-        return Columns(rows.schema, zone, is_door=False, is_streaming=rows.isStreaming)
+        return Columns(rows.schema, zone, is_native=False, is_streaming=rows.isStreaming)
     return Columns(
         rows.schema,
         zone,
-        is_door=True,
+        is_native=True,
         replica=rows.replica,
         replicas=rows.replicas,
         channels=rows.channels,

@@ -11,8 +11,8 @@ import msgspec
 import pyarrow as pa
 
 from anabranch.engines.spark.columns import Columns, columns_of
-from anabranch.engines.spark.door import Door
 from anabranch.engines.spark.fragment import REMEMBER, Fragment
+from anabranch.engines.spark.native_source import NativeSource
 from anabranch.engines.spark.one_row import SEVERAL, several_open_rows
 from anabranch.engines.spark.replica_frames import in_one_frame
 from anabranch.engines.spark.session.row_types import arrow_schema, check_forms
@@ -28,7 +28,7 @@ from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.span import span
 from anabranch.model.validity import Drop, Policy, Quarantine, Raise
 from anabranch.rows.element_columns import REFUSED, TIMES
-from anabranch.rows.layout import ALONE, Layout, names_of
+from anabranch.rows.layout import SINGLE, Layout, names_of
 from anabranch.rows.refusal import FIELDS
 from anabranch.rows.vouching import Lossy, check_answered, is_inferred
 
@@ -42,7 +42,7 @@ POLICY, SETTINGS, SHARDS = "anabranch.policy", "anabranch.settings", "anabranch.
 
 
 def merge(
-    rows: "DataFrame | Door | Mapping[str, DataFrame]",
+    rows: "DataFrame | NativeSource | Mapping[str, DataFrame]",
     *,
     start: str,
     end: str | None = None,
@@ -208,7 +208,9 @@ def _tell_value(error: TypeError, name: str, given: object) -> None:
         error.add_note(f"Write {name}={meant}, after: from anabranch import {re.split('[(.]', meant)[0]}")
 
 
-def merged(rows: "DataFrame | Door", layout: Layout, fragment: Fragment, rows_per_parcel: int) -> "DataFrame":
+def merged(
+    rows: "DataFrame | NativeSource", layout: Layout, fragment: Fragment, rows_per_parcel: int
+) -> "DataFrame":
     """What a merge of rows says, as rows."""
     from pyspark.sql import DataFrame
 
@@ -237,7 +239,7 @@ def planned(rows: Columns, layout: Layout, fragment: Fragment) -> tuple[Layout, 
     layout.check(schema)
     check_progress(rows, layout)
     _check_names(layout, fragment)
-    if rows.is_door:
+    if rows.is_native:
         _check_replica(rows, layout)
     fragment = replace(
         fragment,
@@ -249,7 +251,7 @@ def planned(rows: Columns, layout: Layout, fragment: Fragment) -> tuple[Layout, 
     payload = layout.payload_of(schema.names)
     check_forms(rows.schema, layout.identity or payload)
     _ = identities(pa.RecordBatch.from_pylist([], pa.schema([schema.field(name) for name in payload])))
-    unordered = layout.sequence is None and not rows.is_door
+    unordered = layout.sequence is None and not rows.is_native
     lag = span(fragment.policy.lag, "the lag of the policy")
     layout.check_unit(lag, schema, "the lag of the policy")
     fragment = replace(
@@ -325,7 +327,7 @@ def _check_rows(rows: object) -> None:
 
 def check_progress(rows: Columns, layout: Layout) -> None:
     """Raise where nothing says how far a stream has come."""
-    if rows.is_door:
+    if rows.is_native:
         progress = layout.kind not in (None, rows.op)
     else:
         progress = layout.kind is not None or not rows.is_streaming
@@ -347,7 +349,7 @@ def check_progress(rows: Columns, layout: Layout) -> None:
 def _check_names(layout: Layout, fragment: Fragment) -> None:
     lossy = frozenset[str]() if isinstance(fragment.lossy, bool) else fragment.lossy
     if layout.replica is None:
-        for name in sorted({*lossy, *fragment.replicas, *fragment.idle} - {ALONE}):
+        for name in sorted({*lossy, *fragment.replicas, *fragment.idle} - {SINGLE}):
             error = ValueError(f"{name!r} is named as a replica, and no column says whose a row is")
             error.add_note("Name the column in replica, or leave the names out.")
             raise error
@@ -381,14 +383,14 @@ def _check_case(fragment: Fragment) -> None:
         raise error
 
 
-def _check_replica(door: Columns, layout: Layout) -> None:
+def _check_replica(source: Columns, layout: Layout) -> None:
     """Raise where who sent a row would be a part of it, so that replicas never agree."""
     named = {*(layout.identity or ()), *(layout.key or ()), *layout.roles().values()}
-    if door.replica is None or layout.replica is not None or layout.payload is not None:
+    if source.replica is None or layout.replica is not None or layout.payload is not None:
         return
-    if door.replica not in named:
-        error = ValueError(f"column {door.replica!r} says who sent a row, and replica is not given")
-        error.add_note(f"Give replica={door.replica!r}; without it, it would be a part of the row.")
+    if source.replica not in named:
+        error = ValueError(f"column {source.replica!r} says who sent a row, and replica is not given")
+        error.add_note(f"Give replica={source.replica!r}; without it, it would be a part of the row.")
         error.add_note("If it is meant to be one, or should be left out, name the columns in payload.")
         raise error
 

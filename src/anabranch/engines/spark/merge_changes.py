@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from anabranch.engines.spark.door import Door
 from anabranch.engines.spark.fragment import REMEMBER, Fragment
 from anabranch.engines.spark.merge import declared_properties, fragment_of, merged
+from anabranch.engines.spark.native_source import NativeSource
 from anabranch.engines.spark.one_row import policy_of_changes
 from anabranch.engines.spark.replica_frames import in_one_frame
 from anabranch.engines.spark.transport.packing import ROWS
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def merge_changes(
-    rows: "DataFrame | Door | Mapping[str, DataFrame]",
+    rows: "DataFrame | NativeSource | Mapping[str, DataFrame]",
     *,
     key: str | Iterable[str],
     time: str,
@@ -55,12 +55,12 @@ def merge_changes(
     all columns that are nothing else, the key among them), is an event from the commit that brought it to the
     one that changed or deleted it; of the row before a change only the key is needed.
 
-    In a log, changes of a key count in the order of ``sequence`` within their ``channel``, or in which a door
-    reads them; all of a key are in one channel. Without that order, and with ``by_time`` in spite of it, they
-    count by commit time, in whatever micro-batch they come, and at one time as they are read. How far a
-    replica has come is known from rows whose op is stable, or from ``disorder``. A replica begins, and after
-    an attach begins anew, with an empty table, or with rows of a snapshot (``r``): these are there at their
-    time, and since when is for other replicas to say (`kernels/snapshots.py`).
+    In a log, changes of a key count in the order of ``sequence`` within their ``channel``, or in which a
+    native source reads them; all of a key are in one channel. Without that order, and with ``by_time`` in
+    spite of it, they count by commit time, in whatever micro-batch they come, and at one time as they are
+    read. How far a replica has come is known from rows whose op is stable, or from ``disorder``. A replica
+    begins, and after an attach begins anew, with an empty table, or with rows of a snapshot (``r``): these
+    are there at their time, and since when is for other replicas to say (`kernels/snapshots.py`).
 
     A change that does not fit the ones before it (of a row that is not there, or is there already, or of a
     log and earlier than its row) is refused with the reason: in a log at once, by time when a stable of its

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from anabranch.engines.spark.door import Door
+from anabranch.engines.spark.native_source import NativeSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -14,8 +14,8 @@ REPLICA = "replica"
 
 
 def in_one_frame(
-    rows: "DataFrame | Door | Mapping[str, DataFrame]", replica: str | None, replicas: Iterable[str]
-) -> tuple["DataFrame | Door", str | None, Iterable[str]]:
+    rows: "DataFrame | NativeSource | Mapping[str, DataFrame]", replica: str | None, replicas: Iterable[str]
+) -> tuple["DataFrame | NativeSource", str | None, Iterable[str]]:
     """What is merged, the column that says whose a row is, and who is awaited.
 
     The frames of a mapping have the same columns, in any order; the names are known, so they are awaited.

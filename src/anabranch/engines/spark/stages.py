@@ -139,12 +139,12 @@ def _repack(
 
         from anabranch.engines.spark.query.status import ShardStatus
         from anabranch.model.batch import Batch
-        from anabranch.rows.layout import ALONE
+        from anabranch.rows.layout import SINGLE
 
         rows: dict[str, int] = {}
 
         def spoken(said: parcel.Parcel, channel: str) -> Iterator[pa.RecordBatch]:
-            voice = parcel.Voice(ALONE, channel, rows.get(channel, 0))
+            voice = parcel.Voice(SINGLE, channel, rows.get(channel, 0))
             rows[channel] = voice.sequence + len(said)
             for number, part in split(parcel.Parcel.of(voice, said.batch(slice(None))), identity, len(ids)):
                 yield _slices(ids[number], parcel.to_bytes(part))
@@ -160,7 +160,7 @@ def _repack(
                     else:
                         now = msgspec.json.decode(status.as_py(), type=ShardStatus)
                         if now.advanced:
-                            stable = parcel.Parcel.of(parcel.Voice(ALONE), Batch.stable(now.frontier))
+                            stable = parcel.Parcel.of(parcel.Voice(SINGLE), Batch.stable(now.frontier))
                             yield from spoken(stable, str(now.shard))
 
     return repack

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-class Door(Protocol):
-    """A native door: its rows never cross the JVM one by one. Their order in each channel is known."""
+class NativeSource(Protocol):
+    """A native source: its rows never cross the JVM one by one. Their order in each channel is known."""
 
     @property
     def sparkSession(self) -> "SparkSession":  # noqa: N802
