@@ -1,7 +1,7 @@
 """A plan beside the merge in it: elements per CPU second, and what a push of one element takes.
 
-    ./run bench plan
-    ./run bench plan --events 100000 --rounds 5
+    ./run bench plans
+    ./run bench plans --events 100000 --rounds 5
 
 The same replicas go through a merge by itself (`Merger`) and through a plan that filters, selects and merges
 them, in turn, in one process; batches are new each time, so that each hashes them. Pushes of one element are
@@ -20,7 +20,7 @@ from anabranch.testing.workload import Workload
 
 def main() -> None:
     """Measure, print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], prog="./run bench plan")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], prog="./run bench plans")
     parser.add_argument(
         "--events", type=int, default=200_000, help="events of each replica (default %(default)s)"
     )
@@ -39,9 +39,8 @@ def main() -> None:
         planned.append(count / timed(lambda: merge_in_plan(replicas, schema)))
     print(f"{count:,} elements of two replicas, million per CPU second, median of {given.rounds}")
     print(f"  merge alone                {median(alone) / 1e6:6.2f}")
-    print(
-        f"  filter, select, merge      {median(planned) / 1e6:6.2f}   {median(planned) / median(alone):.2f} of it"
-    )
+    share = median(planned) / median(alone)
+    print(f"  filter, select, merge      {median(planned) / 1e6:6.2f}   {share:.2f} of it")
     print(f"a push of one element, median of {given.pushes:,}, microseconds")
     for name, push in (("merge alone", one_by_one_alone), ("filter, select, merge", one_by_one_in_plan)):
         print(f"  {name:<25}  {median(push(given.pushes)) * 1e6:6.0f}")
