@@ -1,22 +1,25 @@
-"""Random merges by the thousand: `Merger` beside the scans of the oracle, in every case, policy and fault.
+"""Random merges and plans by the thousand beside the oracle, in every case, policy, fault and operator.
 
     ./run campaign                          a million cases
     ./run campaign --cases 5000000 --seed 7
+    ./run campaign --plans --cases 200000   plans alone
 
-A case is drawn from its seed alone. Of eight, six are trials (`laws.trial`): what comes out of every batch
+A case is drawn from its seed alone. Of eight, five are trials (`laws.trial`): what comes out of every batch
 must be what the oracle gives for its elements, one by one; all of it must be valid, and in the end right. One
-is a flood of senseless elements (`laws.flood`), and one breaks promises to a merge that may generalise
-(`laws.generalising`). On a failure the seed is printed, and the recording, made as small as it goes, is
-written to a file that ``anabranch merge`` replays; a flood is printed.
+is a plan (`laws.plans`), one is a flood of senseless elements (`laws.flood`), and one breaks promises to a
+merge that may generalise (`laws.generalising`). On a failure the seed is printed, and the recording, made as
+small as it goes, is written to a file that ``anabranch merge`` replays; a flood is printed, and a plan.
 """
 
 import argparse
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
-from laws import flood, generalising
+from laws import flood, generalising, plans
 from laws.trial import Trial, fault_of, shrunk
 
 from anabranch import Batch, Case, Pace, Tagged, text, write
@@ -50,8 +53,15 @@ def is_flood(seed: int) -> bool:
     return seed % 8 == 6
 
 
+def is_plan(seed: int) -> bool:
+    """A case is a plan."""
+    return seed % 8 == 5
+
+
 def wrong_with(seed: int) -> str | None:
     """What is wrong with a case, or None."""
+    if is_plan(seed):
+        return plans.fault_of(seed)
     if is_flood(seed):
         return flood.fault_of(flood.Flood.drawn(seed))
     if breaks_promises(seed):
@@ -59,12 +69,12 @@ def wrong_with(seed: int) -> str | None:
     return fault_of(Trial.drawn(seed))
 
 
-def failures(seeds: range) -> list[tuple[int, str]]:
+def failures(seeds: range, judge: Callable[[int], str | None] = wrong_with) -> list[tuple[int, str]]:
     """The seeds that fail, with what is wrong."""
     found = []
     for seed in seeds:
         try:
-            wrong = wrong_with(seed)
+            wrong = judge(seed)
         except Exception as error:  # whatever it is, the seed tells
             wrong = f"{type(error).__name__}: {error}"
         if wrong is not None:
@@ -74,6 +84,8 @@ def failures(seeds: range) -> list[tuple[int, str]]:
 
 def report(seed: int, wrong: str, folder: Path) -> str:
     """A failure as a person needs it; writes the recording, if there is one."""
+    if is_plan(seed):
+        return f"seed {seed}: {wrong}\n{plans.recorded(seed)}"
     if is_flood(seed):
         small = flood.shrunk(flood.Flood.drawn(seed))
         turns = "\n".join(map(str, small.turns))
@@ -115,16 +127,19 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=1_000_000, help="how many (default 1000000)")
     parser.add_argument("--seed", type=int, default=1_000_000, help="the first seed (default 1000000)")
     parser.add_argument("--processes", type=int, default=2, help="how many at once (default 2)")
+    parser.add_argument("--plans", action="store_true", help="plans alone; else one case in eight is a plan")
     options = parser.parse_args()
+    judge = plans.fault_of if options.plans else wrong_with
     chunks = [
         range(first, min(first + 500, options.seed + options.cases))
         for first in range(options.seed, options.seed + options.cases, 500)
     ]
     begin, done = time.monotonic(), 0
     with ProcessPoolExecutor(options.processes) as pool:
-        for chunk, found in zip(chunks, pool.map(failures, chunks), strict=True):
+        for chunk, found in zip(chunks, pool.map(partial(failures, judge=judge), chunks), strict=True):
             for seed, wrong in found[:1]:
-                print(f"\n{report(seed, wrong, Path.cwd())}")
+                told = plans.recorded(seed) if options.plans else report(seed, wrong, Path.cwd())
+                print(f"\nseed {seed}: {wrong}\n{told}" if options.plans else f"\n{told}")
                 pool.shutdown(cancel_futures=True)
                 return 1
             done += len(chunk)

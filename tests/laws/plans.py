@@ -89,30 +89,63 @@ def interleaved(random: Random, streams: dict[str, list[Element]]) -> list[tuple
     return pieces
 
 
+@dataclass(frozen=True)
+class Case:
+    """A plan with what is pushed to it."""
+
+    plan: Plan
+    pieces: list[tuple[str, list[Element]]]
+    dumps: set[int]
+    """After which pushes the state is dumped and loaded."""
+
+    @classmethod
+    def drawn(cls, seed: int, operators: Sequence[Operator] = OPERATORS) -> "Case":
+        """The case of a seed."""
+        random = Random(seed)
+        plan = drawn_plan(random, operators)
+        shape = Shape(events=12, horizon=15, payloads=4) if random.random() < 0.3 else None
+        streams = {
+            name: [widened(element) for element in replicas(random, 1, shape=shape)[1][0]]
+            for name in plan.sources
+        }
+        used = plan.stream.open().sources
+        pieces = interleaved(random, {name: streams[name] for name in plan.sources if name in used})
+        return cls(plan, pieces, {n for n in range(len(pieces)) if random.random() < 0.1})
+
+
 def check(seed: int, operators: Sequence[Operator] = OPERATORS) -> None:
-    """Judge the plan of a seed."""
-    random = Random(seed)
-    plan = drawn_plan(random, operators)
-    shape = Shape(events=12, horizon=15, payloads=4) if random.random() < 0.3 else None
-    streams = {
-        name: [widened(element) for element in replicas(random, 1, shape=shape)[1][0]]
-        for name in plan.sources
-    }
-    job = plan.stream.open()
-    worlds = {name: World() for name in plan.sources if name in job.sources}
-    output = World()
-    for name, piece in interleaved(random, {name: streams[name] for name in worlds}):
+    """Judge the case of a seed."""
+    case = Case.drawn(seed, operators)
+    plan, job, output = case.plan, case.plan.stream.open(), World()
+    worlds = {name: World() for name in job.sources}
+    for n, (name, piece) in enumerate(case.pieces):
         for element in piece:
             assert worlds[name].apply(element) is None
         say(output, job.push(name, piece), plan)
         if not plan.waits:
             compare(plan, worlds, output)
-        if random.random() < 0.1:
+        if n in case.dumps:
             job = plan.stream.open(job.dump())
     assert output.stable == FOREVER, f"{plan.text}: all sources are stable for ever, the output is not"
     compare(plan, worlds, output)
     status = job.status()
     assert status.live == 0, f"{plan.text} holds {status.live} at the end"
+
+
+def fault_of(seed: int) -> str | None:
+    """What is wrong with the case of a seed, or None."""
+    try:
+        check(seed)
+    except AssertionError as wrong:
+        return str(wrong)
+    return None
+
+
+def recorded(seed: int) -> str:
+    """The case of a seed as a person needs it."""
+    case = Case.drawn(seed)
+    told = [f"{name}: {' '.join(str(element) for element in piece)}" for name, piece in case.pieces]
+    return "\n".join([case.plan.text, case.plan.stream.explain(), *told])
 
 
 def say(output: World, elements: Sequence[Element], plan: Plan) -> None:
