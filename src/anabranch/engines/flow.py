@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.kernels.kernel import Joinable, Kernel, Refused, Report, Result, Shows, State, Step
-from anabranch.model.batch import Batch, Kind, concat
+from anabranch.model.application import STABLE
+from anabranch.model.batch import Batch, concat
 from anabranch.model.identity import Words
 from anabranch.model.properties import Properties
 from anabranch.model.time import BEGINNING, FOREVER
@@ -65,6 +66,10 @@ class Flow:
                 self.stages[number].consumers.append((n, None if replicated else port))
         for name, number in zip(outputs, graph.roots, strict=True):
             self.stages[number].outputs.append(name)
+        self._nothing = {
+            name: Batch.of([], schema=graph.nodes[number].schema)
+            for name, number in zip(outputs, graph.roots, strict=True)
+        }
         self.entrances = {node.name: n for n, node in enumerate(self.nodes) if isinstance(node, Source)}
         for name, stage in zip(self.names, self.stages, strict=True):
             self._make(stage, None if states is None else states.get(name))
@@ -172,7 +177,7 @@ class Flow:
         """What has come out of an output since it was last taken: events, without stables."""
         one = self.output[output]
         events, one.events = one.events, []
-        return concat(events)
+        return concat(events) if events else self._nothing[output]
 
     def frontier(self, output: str) -> int:
         """The stable of an output."""
@@ -241,8 +246,8 @@ class Flow:
             self.stages[number].events.append((name if port is None else port, batch))
         if stage.outputs:
             events = batch
-            if batch.kind.max() >= Kind.STABLE:
-                events = batch.take(batch.kind < Kind.STABLE)
+            if batch.kind.max() >= STABLE:
+                events = batch.take(batch.kind < STABLE)
             for output in stage.outputs:
                 self.output[output].events.append(events)
 

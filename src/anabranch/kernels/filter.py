@@ -4,7 +4,8 @@ from anabranch.expressions.evaluation import evaluate
 from anabranch.expressions.tree import Tree
 from anabranch.kernels.failed import failed
 from anabranch.kernels.kernel import Result
-from anabranch.model.batch import Batch, Kind
+from anabranch.model.application import STABLE
+from anabranch.model.batch import Batch
 
 
 class Filter:
@@ -22,7 +23,7 @@ class Filter:
             passes = passes.copy()
             passes[values.failed] = False
         if not passes.all():
-            passes = passes | (batch.kind == Kind.STABLE)
+            passes = passes | (batch.kind == STABLE)
         return Result(batch if passes.all() else batch.take(passes), failed(batch, values.failed, values.why))
 
     def reached(self, time: int) -> int:

@@ -136,9 +136,10 @@ class Batch:
 
     def with_new_payload(self, payload: pa.RecordBatch) -> "Batch":
         """The same elements with other payloads, which have other identities."""
-        return Batch(
-            self.kind, self.start, self.end, self.old_end, payload, self.input, self.inputs, self.origin
-        )
+        same = self._copied("payload", payload)
+        same.__dict__.pop("identities", None)
+        same.__dict__.pop("by", None)
+        return same
 
     def with_starts(self, start: NDArray[np.int64]) -> "Batch":
         """The same elements at other starts."""
@@ -156,10 +157,15 @@ class Batch:
 
     def with_origin(self, origin: Origin | None) -> "Batch":
         """The same elements, from these rows of their channels."""
-        same = Batch(
-            self.kind, self.start, self.end, self.old_end, self.payload, self.input, self.inputs, origin
-        )
-        return self._as_hashed(same, slice(None))
+        return self._copied("origin", origin)
+
+    def _copied(self, name: str, column: Any) -> "Batch":
+        """The same batch with one column replaced by another of its length; what is checked stays so."""
+        assert column is None or len(column) == len(self), "columns of one batch have one length"
+        same = object.__new__(Batch)
+        same.__dict__.update(self.__dict__)
+        same.__dict__[name] = column
+        return same
 
     def _with(self, **columns: Any) -> "Batch":
         return self._as_hashed(replace(self, **columns), slice(None))

@@ -11,14 +11,15 @@ A source that is not of replicas has one, which is called ``""`` and is never at
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.kernels.kernel import Refused, State
-from anabranch.model.application import BROKEN, VALID, check_times
+from anabranch.model.application import BROKEN, STABLE, VALID, check_times
 from anabranch.model.batch import Batch, Kind
+from anabranch.model.compiled import compiled
 from anabranch.model.properties import Properties
 from anabranch.model.time import BEGINNING
 from anabranch.model.validity import Rule
@@ -79,6 +80,18 @@ class Admission:
         return not self.lossy if isinstance(self.lossy, bool) else replica not in self.lossy
 
 
+class Look(NamedTuple):
+    """Elements of one channel, looked at: what is valid by its times, and how far the channel is then."""
+
+    reached: int
+    """How far the channel was before."""
+    rules: NDArray[np.int8]
+    stable: int
+    events: int
+    invalid: int
+    controls: int
+
+
 @dataclass(slots=True)
 class Gate:
     """State: how far every channel of every attached replica has come, and who has left."""
@@ -124,26 +137,29 @@ class Gate:
         """Nobody waits for a replica until it speaks again."""
         self.entrance.idle(name)
 
-    def hear(self, batch: Batch, name: str = "", channel: str = "") -> None:
+    def look(self, batch: Batch, name: str = "", channel: str = "") -> "Look":
+        """What `hear` would find of elements, without hearing them."""
+        rules = np.full(len(batch), VALID, np.int8)
+        reached = self.frontiers.get(name, {}).get(channel, BEGINNING)
+        found = look_at(batch.kind, batch.start, batch.end, batch.old_end, reached, rules)
+        return Look(reached, rules, *found)
+
+    def refused(self, batch: Batch, look: "Look") -> list[Refused]:
+        """What is not valid of elements that were looked at."""
+        return list(refused(batch, look.rules, look.reached, of_changes=self.admission.of_changes))
+
+    def hear(self, batch: Batch, name: str = "", channel: str = "", look: "Look | None" = None) -> None:
         """What one channel of a replica says next, in its order; promises count when the pass ends."""
-        begin = 0
-        if batch.kind.max(initial=Kind.INSERT) < Kind.ATTACH:
-            self._elements(batch, name, channel)
+        look = look or self.look(batch, name, channel)
+        if not look.controls:
+            self._elements(batch, name, channel, look)
             return
-        for cut in np.flatnonzero(batch.kind >= Kind.ATTACH).tolist():
+        begin = 0
+        for cut in np.flatnonzero(batch.kind > STABLE).tolist():
             self._elements(batch[begin:cut], name, channel)
             self._control(batch[cut : cut + 1], name)
             begin = cut + 1
         self._elements(batch[begin:], name, channel)
-
-    def invalid(self, batch: Batch, name: str = "", channel: str = "") -> list[Refused]:
-        """What `hear` would refuse of elements, without hearing them."""
-        rules = np.full(len(batch), VALID, np.int8)
-        reached = self.frontiers.get(name, {}).get(channel, BEGINNING)
-        check_times(batch.kind, batch.start, batch.end, batch.old_end, reached, rules)
-        if rules.max(initial=VALID) == VALID:
-            return []
-        return list(refused(batch, rules, reached, of_changes=self.admission.of_changes))
 
     def promise(self) -> None:
         """Tell the flow how far every replica has come, where that is further than before."""
@@ -181,7 +197,7 @@ class Gate:
         end: NDArray[np.int64],
         old_end: NDArray[np.int64],
     ) -> NDArray[np.int8]:
-        """The rule that each element of a channel breaks by its times, or VALID; stables count in place."""
+        """The rule that each element of a channel breaks by its times, or VALID; the channel moves on."""
         rules = np.full(len(kind), VALID, np.int8)
         known = self.frontiers[name]
         known[channel] = check_times(kind, start, end, old_end, known.get(channel, BEGINNING), rules)
@@ -204,20 +220,22 @@ class Gate:
             known = self.inferred.get((name, channel), BEGINNING)
             self.inferred[name, channel] = max(latest - bound, known)
 
-    def _elements(self, batch: Batch, name: str, channel: str) -> None:
+    def _elements(self, batch: Batch, name: str, channel: str, look: "Look | None" = None) -> None:
         if not len(batch):
             return
-        if not self.present(name):
+        if name not in self.frontiers and not self.present(name):
             nothing = np.full(len(batch), BEGINNING)
             self.entrance.refuse(Refused(Rule.DETACHED_INPUT, batch, nothing))
             return
-        reached = self.frontiers[name].get(channel, BEGINNING)
-        rules = self.admit(name, channel, batch.kind, batch.start, batch.end, batch.old_end)
-        if rules.max(initial=VALID) != VALID:
-            for one in refused(batch, rules, reached, of_changes=self.admission.of_changes):
+        look = look or self.look(batch, name, channel)
+        self.frontiers[name][channel] = look.stable
+        if self.admission.disorder is not None:
+            self._infer(name, channel, batch.kind, batch.start, look.rules)
+        if look.invalid:
+            for one in self.refused(batch, look):
                 self.entrance.refuse(one)
-            batch = batch.take(rules == VALID)
-        if batch.kind.min(initial=Kind.STABLE) < Kind.STABLE:
+            batch = batch.take(look.rules == VALID)
+        if look.events > look.invalid:
             self.entrance.push(batch, name)
 
     def _control(self, batch: Batch, name: str) -> None:
@@ -238,6 +256,23 @@ class Gate:
         """Go on from what was saved."""
         self.frontiers = {name: dict(known) for name, known in state.values["frontiers"].items()}
         self.promised, self.left = dict(state.values["promised"]), set(state.values["left"])
+
+
+@compiled
+def look_at(
+    kind: Any, start: Any, end: Any, old_end: Any, stable: int, rules: Any
+) -> tuple[int, int, int, int]:
+    """Write the rule that each element breaks by its times to ``rules``.
+
+    Returns the stable after them, and how many are events, break a rule, and are attaches or detaches.
+    """
+    events = invalid = controls = 0
+    stable = check_times(kind, start, end, old_end, stable, rules)
+    for i in range(len(kind)):
+        events += kind[i] < STABLE
+        controls += kind[i] > STABLE
+        invalid += rules[i] != VALID
+    return stable, events, invalid, controls
 
 
 def refused(

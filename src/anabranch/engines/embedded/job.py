@@ -26,7 +26,7 @@ from anabranch.model.validity import Drop, InvalidElementError, Policy, Quaranti
 from anabranch.plan.node import Node, PlanError
 from anabranch.plan.source import Source
 from anabranch.plan.stream import Stream, outputs_of
-from anabranch.progress.gate import Gate
+from anabranch.progress.gate import Gate, Look
 from anabranch.rows.refusal import Refusal
 from anabranch.rows.refusal import answered as answered_rows
 
@@ -103,10 +103,11 @@ class Job:
     def take(self, source: str, given: Any, replica: str | None = None) -> dict[str, Batch]:
         """What `push` gives, as a batch of each output."""
         taken = intake(self._source(source), given, replica, self.heard[source])
-        self._check(source, taken)
         gate = self.gates[source]
-        for one in taken.spoken:
-            gate.hear(one.batch, one.name, one.channel)
+        looks = [gate.look(one.batch, one.name, one.channel) for one in taken.spoken]
+        self._check(source, taken, looks)
+        for one, look in zip(taken.spoken, looks, strict=True):
+            gate.hear(one.batch, one.name, one.channel, look)
         gate.promise()
         self.heard[source] += sum(len(one.batch) for one in taken.spoken) + len(taken.malformed)
         return self._passed(source, taken.malformed)
@@ -184,14 +185,16 @@ class Job:
             gate.resume(states[f"gate {name}"])
         self.flow.resume({name: gate.promised for name, gate in self.gates.items()})
 
-    def _check(self, source: str, taken: Intake) -> None:
+    def _check(self, source: str, taken: Intake, looks: Sequence[Look]) -> None:
         """Raise what is invalid before anything is used, where that is what is asked for."""
+        if not taken.malformed and not any(look.invalid for look in looks):
+            return
         policy = self._answers(self.sources[source]).on_invalid
         if not isinstance(policy, Raise):
             return
         answered_rows(taken.malformed, policy)
-        for one in taken.spoken:
-            refused = self.gates[source].invalid(one.batch, one.name, one.channel)
+        for one, look in zip(taken.spoken, looks, strict=True):
+            refused = self.gates[source].refused(one.batch, look)
             error = answered(one.name or source, refused, Answers(policy))
             if error is not None:
                 raise error
