@@ -183,3 +183,28 @@ def test_status_says_how_far_each_part_is():
     assert status.sources["a"].frontier == 9
     assert status.operators["final"].live == 1
     assert "a: 2 in, stable to 9" in str(status)
+
+
+def test_a_value_that_is_not_of_its_column_is_set_aside_with_its_row():
+    aside = Quarantine()
+    rows = ab.source("rows", {"at": "int64", "level": "int64"}, start="at", disorder=0)
+    job = rows.open(on_invalid=aside)
+    given = [{"at": 1, "level": 1}, {"at": 2, "level": "high"}, {"at": 3, "level": 3}]
+    assert [row["level"] for row in job.push("rows", given)] == [1, 3, None]
+    (violation,) = aside.violations
+    assert "'high'" in str(violation.element)
+    assert "types of its columns" in violation.detail
+
+
+@pytest.mark.parametrize(
+    "over", [lambda s: s.sort(), lambda s: s.final(), lambda s: ab.union(s), lambda s: s]
+)
+def test_whatever_is_behind_a_source_an_adjust_of_nothing_changes_nothing(over):
+    aside = Quarantine()
+    job = over(readings()).open(on_invalid=aside)
+    job.push("readings", [event("A", 1, 1, 5), Adjust({"room": "B", "level": 1}, 1, 5, 9)])
+    job.push("readings", [Stable(FOREVER)])
+    relation = ab.Relation()
+    relation.apply(over(readings()).open().push("readings", [event("A", 1, 1, 5), Stable(FOREVER)]))
+    assert [event.payload["room"] for event in relation.events()] == ["A"]
+    assert len(aside.violations) in (0, 1)

@@ -15,7 +15,6 @@ class Sort(Node):
     """The same events, each once the stable has passed its start, in order."""
 
     word: ClassVar[str] = "sort"
-    looks_up: ClassVar[bool] = True
 
     def check(self) -> None:
         """Raise where nothing would ever come out."""

@@ -1,7 +1,7 @@
 """What is pushed to a source, whatever its form, as elements by the replica and channel that say them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -91,11 +91,13 @@ def _in_columns(source: Source, batch: Batch) -> Batch:
 
 def _rows(source: Source, given: Any, replica: str | None, heard: int) -> Intake:
     assert source.layout is not None
-    rows = rows_in_columns(source, given)
+    rows, unfit = rows_in_columns(source, given)
     if not rows.num_rows:
         return Intake([], [])
     place = Place(source.name, heard + 1, heard + 1)
     read = read_rows(source.reads, rows, place)
+    reasons = {place.of(row): reason for row, reason in unfit.items()}
+    malformed = [replace(one, **reasons.get(one.place, {})) for one in read.refused]
     spoken = []
     for code, name in enumerate(read.replicas):
         who = replica or name if source.replicated else ""
@@ -104,7 +106,7 @@ def _rows(source: Source, given: Any, replica: str | None, heard: int) -> Intake
             some = np.flatnonzero(mine & (read.channel == number))
             if len(some):
                 spoken.append(Spoken(who, channel, _in_order(read.batch, read.sequence, some, channel)))
-    return Intake(spoken, read.refused)
+    return Intake(spoken, malformed)
 
 
 def _in_order(batch: Batch, sequence: NDArray[np.int64], rows: NDArray[np.int64], channel: str) -> Batch:
@@ -123,13 +125,13 @@ def _name(source: Source, replica: str | None) -> str:
     return replica
 
 
-def rows_in_columns(source: Source, given: Any) -> pa.RecordBatch:
-    """Rows of any form in the columns of a source."""
+def rows_in_columns(source: Source, given: Any) -> tuple[pa.RecordBatch, dict[int, dict[str, str]]]:
+    """Rows of any form in the columns of a source; those that do not fit are null, and have a reason."""
     assert source.columns is not None, "rows have columns"
     if isinstance(given, Mapping):
         given = [given]
     if isinstance(given, Iterable) and not hasattr(given, "__arrow_c_stream__") and not _is_arrow(given):
-        return pa.RecordBatch.from_pylist([dict(row) for row in given], schema=source.columns)
+        return _fitting([dict(row) for row in given], source.columns)
     table = pa.Table.from_batches([given]) if isinstance(given, pa.RecordBatch) else pa.table(given)
     missing = [name for name in source.columns.names if name not in table.schema.names]
     if missing:
@@ -138,8 +140,24 @@ def rows_in_columns(source: Source, given: Any) -> pa.RecordBatch:
         raise error
     batches = table.select(source.columns.names).combine_chunks().to_batches()
     if not batches:
-        return pa.RecordBatch.from_pylist([], source.columns)
-    return conformed(batches[0], source.columns)
+        return pa.RecordBatch.from_pylist([], source.columns), {}
+    return conformed(batches[0], source.columns), {}
+
+
+def _fitting(
+    rows: list[dict[str, Any]], columns: pa.Schema
+) -> tuple[pa.RecordBatch, dict[int, dict[str, str]]]:
+    try:
+        return pa.RecordBatch.from_pylist(rows, schema=columns), {}
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        unfit = {}
+        for number, row in enumerate(rows):
+            try:
+                pa.RecordBatch.from_pylist([row], schema=columns)
+            except (pa.ArrowException, TypeError, ValueError, OverflowError) as reason:
+                unfit[number] = {"reason": f"a row has the types of its columns: {reason}", "raw": str(row)}
+        fitting = [{} if number in unfit else row for number, row in enumerate(rows)]
+        return pa.RecordBatch.from_pylist(fitting, schema=columns), unfit
 
 
 def _is_arrow(given: Any) -> bool:
