@@ -272,5 +272,5 @@ def test_an_event_that_never_settles_leaves_no_trail(ordered):
 def test_there_is_room_for_all_that_waits(ordered):
     kernel, events = Cleanse(ordered=ordered), [Insert({"value": n}, 1, 5) for n in range(3000)]
     for begin in range(0, len(events), 1000):
-        assert len(kernel.push(Batch.of(events[begin : begin + 1000]))) == 0
-    assert len(kernel.push(Batch.of([Stable(9)]))) == len(events) + 1
+        assert len(kernel.push("", Batch.of(events[begin : begin + 1000])).events) == 0
+    assert len(kernel.advance("", 9).events) == len(events)

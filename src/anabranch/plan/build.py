@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
+from anabranch.kernels.merge.settings import check_name
 from anabranch.model.output_policy import OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.span import span
@@ -159,6 +160,7 @@ def _streams(given: Iterable[Any], what: str) -> dict[str, Stream]:
     if not found:
         raise PlanError(f"{what} is of one stream or more, and there is none")
     for name, one in found.items():
+        check_name(name)
         if isinstance(one, Replicas):
             error = PlanError(f"replicas are merged before {what}, and {one.node.words()} is not")
             error.add_note("Write .merge() after it.")
