@@ -8,7 +8,7 @@ The pages are people's; what stands between the two marks of a page is this prog
 import ast
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -73,14 +73,13 @@ PROBES: dict[str, dict[str, Probe]] = {
         "ended": _over(lambda s: s.ended()),
     },
     "union": {"union": lambda properties: ab.union(_source(properties, "a"), _source(properties, "b"))},
-    "sort": {"sort": _over(lambda s: s.sort())},
     "final": {
         "final()": _over(lambda s: s.final()),
         "final(ordered=True)": _over(lambda s: s.final(ordered=True)),
     },
     "tap": {"tap": _over(lambda s: s.tap("t"))},
 }
-"""Streams of which the facts are asked, by operator; those of a merge are the case's."""
+"""Streams of which facts are asked, by operator, where it is written in other ways than by its word alone."""
 FACTS = tuple(fact for fact in Fact if fact not in (Fact.PERFECT, Fact.PUNCTUATED, Fact.COMPLETE))
 """Perfect is insert only and ordered; the other two follow from sources, and are in the words of a page."""
 
@@ -118,11 +117,30 @@ def written() -> set[str]:
 
 def page(word: str) -> str:
     """The page of an operator, with the part of the code as the code is now."""
-    text = (HERE / f"{word}.md").read_text(encoding="utf-8")
+    return _filled((HERE / f"{word}.md").read_text(encoding="utf-8"), _said(word), f"{word}.md")
+
+
+def index() -> str:
+    """The index, with a line for each operator: the first sentence of its page, and who runs it."""
+    lines = ["| operator | means | run by |", "|---|---|---|"]
+    for word, node in sorted(operators().items(), key=lambda one: (one[0] != "source", one[0])):
+        means = (HERE / f"{word}.md").read_text(encoding="utf-8").split("\n\n")[1]
+        runs = "a gate" if node is Source else "a step" if node.stateless else "a kernel"
+        others = ", ".join(name for name in GROUPS.get(word, ()) if name != word)
+        lines.append(f"| [{word}]({word}.md){': ' if others else ''}{others} | {_first(means)} | {runs} |")
+    return _filled((HERE / "README.md").read_text(encoding="utf-8"), lines, "README.md")
+
+
+def _first(words: str) -> str:
+    return words.split(". ")[0].rstrip(".")
+
+
+def _filled(text: str, lines: Iterable[str], name: str) -> str:
+    """A page whose part between the marks is these lines."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
-    assert end, f"{word}.md has no place for what the code says"
-    return "".join([before, begin, "\n\n", "\n".join(_said(word)), "\n\n", end, after])
+    assert end, f"{name} has no place for what the code says"
+    return "".join([before, begin, "\n\n", "\n".join(lines), "\n\n", end, after])
 
 
 def _said(word: str) -> Iterator[str]:
@@ -138,8 +156,16 @@ def _said(word: str) -> Iterator[str]:
     yield _runs(node)
     if word == "merge":
         yield from ["", *_cases()]
-    elif word in PROBES:
-        yield from ["", *_table(PROBES[word])]
+    elif probes := PROBES.get(word) or _unasked(word, found):
+        yield from ["", *_table(probes)]
+
+
+def _unasked(word: str, found: dict[str, Callable[..., Any]]) -> dict[str, Probe]:
+    """An operator of which nothing need be said but its word."""
+    needs = [part for one in found.values() for part in _definition(one)[0] if "=" not in part]
+    return (
+        {word: _over(lambda s: getattr(s, word)())} if not needs and list(found) == [f"Stream.{word}"] else {}
+    )
 
 
 def _runs(node: type[Node]) -> str:
@@ -243,3 +269,4 @@ def _words(function: Callable[..., Any]) -> str:
 if __name__ == "__main__":
     for word in operators():
         (HERE / f"{word}.md").write_text(page(word), encoding="utf-8")
+    (HERE / "README.md").write_text(index(), encoding="utf-8")
