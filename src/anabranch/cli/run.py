@@ -111,6 +111,12 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``run``."""
     parser.add_argument("file", metavar="FILE", help="the job, a .toml or .py file")
+    parser.add_argument(
+        "--engine",
+        choices=("spark", "embedded"),
+        default="spark",
+        help="where a plan runs: on Spark (the default), or in this process, over what is there now",
+    )
     parser.add_argument("--once", action="store_true", help="stop when all that is there has been read")
     parser.add_argument("--check", action="store_true", help="say what would be done and why; start no query")
     parser.add_argument(
@@ -123,10 +129,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Check the file, and run what it says."""
+    from anabranch.cli.run_plan import run_plan
     from anabranch.jobs.beforehand import check_job
     from anabranch.jobs.job import read_job
+    from anabranch.jobs.plan_job import PlanJob
 
     job = read_job(options.file)
+    if isinstance(job, PlanJob):
+        return run_plan(job, options)
+    if options.engine == "embedded":
+        error = ValueError("without Spark a plan is run, and this job has none")
+        error.add_note("Leave --engine out, or describe it with [sources.NAME] and [plan].")
+        error.add_note(f"In {options.file}.")
+        raise error
     check_job(job)
     if options.check:
         with tempfile.TemporaryDirectory() as folder, _session(job, Path(folder, "spark.log")) as spark:
