@@ -22,8 +22,12 @@ from anabranch.model.time import BEGINNING, FOREVER, ticks, timestamp
 from anabranch.model.validity import Drop, InvalidElementError, Quarantine, Raise, Rule, Violation
 
 if TYPE_CHECKING:
+    from anabranch.connectors.delta.embedded import delta_changes as delta_changes
     from anabranch.connectors.files.files import read as read
     from anabranch.connectors.files.files import write as write
+    from anabranch.connectors.folder.embedded import folder as folder
+    from anabranch.connectors.kafka.embedded import kafka as kafka
+    from anabranch.connectors.running import run as run
     from anabranch.engines.embedded.in_step import in_step as in_step
     from anabranch.engines.embedded.job import Job as Job
     from anabranch.engines.embedded.job import open as open  # noqa: A004
@@ -81,13 +85,17 @@ _HEAVY = {
     "Recording": "anabranch.model.recording",
     "Relation": "anabranch.model.relation",
     "contradiction": "anabranch.model.consistency",
+    "delta_changes": "anabranch.connectors.delta.embedded",
     "difference": "anabranch.model.consistency",
+    "folder": "anabranch.connectors.folder.embedded",
     "history": "anabranch.model.history",
     "in_step": "anabranch.engines.embedded.in_step",
     "incompatibility": "anabranch.model.consistency",
+    "kafka": "anabranch.connectors.kafka.embedded",
     "merge": "anabranch.plan.build",
     "observe": "anabranch.model.observation",
     "read": "anabranch.connectors.files.files",
+    "run": "anabranch.connectors.running",
     "write": "anabranch.connectors.files.files",
 }
 
@@ -137,17 +145,21 @@ __all__ = [
     "call",
     "col",
     "contradiction",
+    "delta_changes",
     "difference",
     "end",
+    "folder",
     "history",
     "in_step",
     "incompatibility",
+    "kafka",
     "lit",
     "merge",
     "observe",
     "open",
     "parse",
     "read",
+    "run",
     "source",
     "start",
     "text",

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import NoReturn
 
-from anabranch.cli import check, convert, diff, generate, init, merge, run, show
+from anabranch.cli import check, convert, diff, explain, generate, init, merge, run, show
 from anabranch.cli.demo import command as demo
 from anabranch.cli.doctor import command as doctor
 
@@ -19,6 +19,7 @@ COMMANDS = {
     "diff": diff,
     "merge": merge,
     "run": run,
+    "explain": explain,
     "init": init,
     "doctor": doctor,
     "convert": convert,
@@ -78,6 +79,8 @@ def _parser() -> argparse.ArgumentParser:
         "  anabranch merge a.jsonl b.jsonl       one stream of both, on standard output\n"
         "  anabranch init pipeline               a small job with its data, to begin with\n"
         "  anabranch run job.toml                a merge of your own sources on Spark\n"
+        "  anabranch run plan.toml --engine embedded      a plan of your own, without Spark\n"
+        "  anabranch explain plan.toml           what a plan does, and why so\n"
         "  anabranch doctor job.toml             is all there that it needs?\n"
         "\nanabranch COMMAND --help says more about each.",
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -1,4 +1,4 @@
-"""Run a merge on Spark, as a file says.
+"""Run a merge or a plan as a file says, on Spark or in this process.
 
 FILE.toml has the tables [source], [merge] or [changes], and [sink], and [spark] if the defaults will not do:
 
@@ -66,6 +66,36 @@ frame, topics, changes of Delta tables or the path of a folder, and the dicts ME
 with the same keys. Paths are relative to the file. ${NAME} in a text is from the environment; $${NAME} is
 that text itself.
 
+A plan, of which anabranch.source and the methods of its streams are the words, has [sources.NAME] and [plan]
+in place of [source] and [merge]:
+
+  [sources.readings]                 a folder or a file (path), or kafka = {…}, delta = {…} as above
+  path = "feeds"
+  columns = { room = "string", level = "float64", at = "timestamp[us, tz=UTC]", replica = "string" }
+  start = "at"                       and the other arguments of anabranch.source, by name
+  disorder = "30 seconds"
+  replica = "replica"
+  lossy = true
+
+  [plan]
+  from = "readings"                  may be left out where there is one source
+  steps = [                          methods of streams, in order; expressions as in Python, over columns
+    { filter = "level > 3 and room != 'hall'" },
+    { with_columns = { excess = "level - 3" } },
+    { merge = { policy = "final" } },          or "merge": what the replicas mean together
+    { tumble = "1 minute" },
+  ]
+
+Steps are filter, select, with_columns, drop, rename, lasting, hop = { size = …, every = … }, tumble, shift,
+extend, clip, started, ended, sort, final and merge. Where streams meet, each is a table of its own:
+[plan.hot] with from and steps, [plan.all] with union = ["hot", "cold"] or merge = ["hot", "cold"]; the one
+that no other reads comes out. FILE.py has a stream, or a function plan() that gives one, and the dicts
+SOURCES (what is read for each source), SINK and SPARK.
+
+With --engine embedded a plan reads what is there now in this process, and writes it to a folder (path; format
+is parquet, jsonl or arrow), to one file (file = "out.parquet", also .jsonl .arrow .txt) or, without [sink],
+to standard output as JSON lines. Files appear when they are whole, whatever stops the run.
+
 What is waited for, and a line for each micro-batch, go to standard error: how many rows came in and went out
 (stables are not counted), how far the stream is stable, how far each replica is behind, the size of the
 state, and what was quarantined or dropped. In the end it is said who decided what is there, what each replica
@@ -85,6 +115,8 @@ examples:
   anabranch run job.toml              until it is stopped
   anabranch run job.toml --once       what is there now
   anabranch run job.py --once --strict --json > progress.jsonl
+  anabranch run plan.toml --engine embedded             a plan over what is there, without Spark
+  anabranch run plan.toml --engine embedded --check     are its sources there, with its columns?
 """
 
 from __future__ import annotations
@@ -111,6 +143,12 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``run``."""
     parser.add_argument("file", metavar="FILE", help="the job, a .toml or .py file")
+    parser.add_argument(
+        "--engine",
+        choices=("spark", "embedded"),
+        default="spark",
+        help="where a plan runs: on Spark (the default), or in this process, over what is there now",
+    )
     parser.add_argument("--once", action="store_true", help="stop when all that is there has been read")
     parser.add_argument("--check", action="store_true", help="say what would be done and why; start no query")
     parser.add_argument(
@@ -123,10 +161,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Check the file, and run what it says."""
+    from anabranch.cli.run_plan import run_plan
     from anabranch.jobs.beforehand import check_job
     from anabranch.jobs.job import read_job
+    from anabranch.jobs.plan_job import PlanJob
 
     job = read_job(options.file)
+    if isinstance(job, PlanJob):
+        return run_plan(job, options)
+    if options.engine == "embedded":
+        error = ValueError("without Spark a plan is run, and this job has none")
+        error.add_note("Leave --engine out, or describe it with [sources.NAME] and [plan].")
+        error.add_note(f"In {options.file}.")
+        raise error
     check_job(job)
     if options.check:
         with tempfile.TemporaryDirectory() as folder, _session(job, Path(folder, "spark.log")) as spark:

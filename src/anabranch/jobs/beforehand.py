@@ -49,7 +49,7 @@ def check_job(job: Job) -> None:
 
 def needed_packages(job: Job) -> dict[str, Callable[[], None]]:
     """The packages that the ends of a job need, and what raises where one is not installed."""
-    from anabranch.connectors.delta.feeds import check_package as check_delta_source
+    from anabranch.connectors.delta.descriptions import check_package as check_delta_source
     from anabranch.connectors.kafka.cluster import check_packages as check_kafka
     from anabranch.connectors.kafka.formats import check_package as check_avro
     from anabranch.connectors.tables.sink import check_package as check_delta_sink

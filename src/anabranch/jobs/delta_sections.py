@@ -11,9 +11,11 @@ from anabranch.jobs.sections import Section
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from anabranch.connectors.delta.embedded import DeltaFeeds
     from anabranch.connectors.delta.feeds import DeltaChanges
     from anabranch.engines.spark.columns import Columns
     from anabranch.jobs.job import Job
+    from anabranch.jobs.plan_job import PlanJob
 
 STARTS = ("earliest", "latest", "snapshot")
 
@@ -57,6 +59,13 @@ class DeltaSourceSection(Section):
             **{name: value for name, value in given.items() if value is not None},
         )
 
+    def door(self, job: PlanJob) -> DeltaFeeds:
+        """What a plan in this process reads."""
+        from anabranch.connectors.delta.embedded import delta_changes
+
+        time = self.time if isinstance(self.time, str) else None
+        return delta_changes(self._placed(job), op=self.op, time=time, version=self.version, start=self.start)
+
     def columns(self, job: Job, zone: str) -> Columns:
         """The columns of its rows, without Spark."""
         from anabranch.connectors.delta.feeds import change_columns
@@ -71,7 +80,7 @@ class DeltaSourceSection(Section):
             return [placed]
         return list(placed.values() if isinstance(placed, Mapping) else placed)
 
-    def _placed(self, job: Job) -> Path | list[Path] | dict[str, Path]:
+    def _placed(self, job: Job | PlanJob) -> Path | list[Path] | dict[str, Path]:
         if isinstance(self.tables, str):
             return job.place(self.tables)
         if isinstance(self.tables, list):

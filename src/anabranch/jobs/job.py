@@ -1,8 +1,8 @@
 """What a job file says: where rows come from, how they are merged, where they go, and the Spark for it.
 
 A TOML file has a section for each; a Python file has a function ``rows(spark)`` and the dicts ``MERGE`` or
-``CHANGES``, ``SINK`` and ``SPARK`` with the same keys. Paths are relative to the file, so that a job is the
-same wherever it is started from.
+``CHANGES``, ``SINK`` and ``SPARK`` with the same keys. A job that has a plan is another (`plan_job.py`).
+Paths are relative to the file, so that a job is the same wherever it is started from.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from anabranch.engines.spark.native_source import NativeSource
+    from anabranch.jobs.plan_job import PlanJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +158,19 @@ def _rows(job: Job, source: SourceSection, spark: SparkSession) -> DataFrame | N
     return rows.selectExpr(*source.select) if source.select else rows
 
 
-def read_job(path: str) -> Job:
-    """The job in a file."""
+def read_job(path: str) -> Job | PlanJob:
+    """The job in a file: a merge, or a plan."""
     file = Path(path).absolute()
     try:
         match file.suffix:
             case ".toml":
-                return _from_sections(file, _sections(file.read_text(encoding="utf-8")))
+                sections = _sections(file.read_text(encoding="utf-8"))
+                if "plan" in sections or "sources" in sections:
+                    return _plan_of_sections(file, sections)
+                return _from_sections(file, sections)
             case ".py":
                 return _from_program(file)
-    except ValueError as reason:
+    except (ValueError, TypeError) as reason:
         reason.add_note(f"In {path}.")
         raise
     error = ValueError(f"a job is a .toml or a .py file, {path} is neither")
@@ -235,14 +239,30 @@ def _merging(sections: Mapping[str, Any], spelled: Callable[[str], str]) -> Merg
             raise error
 
 
-def _from_program(file: Path) -> Job:
+def _plan_of_sections(file: Path, sections: Mapping[str, Any]) -> PlanJob:
+    from anabranch.jobs.plan_job import job_of_sections
+
+    if "plan" not in sections:
+        error = ValueError("a job with [sources.NAME] has a table [plan], and there is none")
+        error.add_note("Add [plan] with its steps; for a merge alone, write [source] and [merge].")
+        raise error
+    return job_of_sections(file, sections)
+
+
+def _from_program(file: Path) -> Job | PlanJob:
     file.open().close()  # so that a file that is not there is named as everywhere
     sys.path.insert(0, str(file.parent))  # it may import what is beside it, as a program may
     with _in_program(file):
         names = runpy.run_path(str(file), run_name="__anabranch__")
+    if "stream" in names or ("plan" in names and "rows" not in names):
+        from anabranch.jobs.plan_job import job_of_program
+
+        return job_of_program(file, names, _caller(file))
     if not callable(names.get("rows")):
         error = ValueError("a job in Python has a function rows(spark), and there is none")
-        error.add_note("It gives a streaming frame, or the path of a folder.")
+        error.add_note(
+            "It gives a streaming frame, or the path of a folder. A plan has a stream in its place."
+        )
         raise error
     if "SINK" not in names:
         error = ValueError("a job in Python has a dict SINK, and there is none")
@@ -257,6 +277,16 @@ def _from_program(file: Path) -> Job:
             section(SparkSection, names.get("SPARK", {}), "SPARK"),
         )
     )
+
+
+def _caller(file: Path) -> Callable[[Callable[[], Any]], Any]:
+    """What calls a function of a program, with errors as its lines."""
+
+    def called(function: Callable[[], Any]) -> Any:
+        with _in_program(file):
+            return function()
+
+    return called
 
 
 @contextmanager

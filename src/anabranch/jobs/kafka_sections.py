@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from anabranch.connectors.kafka.cluster import Topic
+    from anabranch.connectors.kafka.embedded import TopicFeeds
     from anabranch.connectors.kafka.topics import Kafka
     from anabranch.engines.spark.columns import Columns
     from anabranch.jobs.job import Job
+    from anabranch.jobs.plan_job import PlanJob
 
 Config = dict[str, str | int | float | bool]
 VALUES = ("json", "arrow", "avro", "debezium")
@@ -80,13 +82,10 @@ class KafkaSourceSection(Section):
         """What is merged."""
         from anabranch import spark as ab
 
-        topics: Any = self.topics
-        if isinstance(topics, dict):
-            topics = {name: one if isinstance(one, str) else self._topic(one) for name, one in topics.items()}
         given: dict[str, Any] = {"rows_per_trigger": limit, "patience": self.patience}
         return ab.kafka(
             spark,
-            topics,
+            self._topics(),
             schema=schema,
             servers=self.servers,
             format=self._format(job) if self.values == "avro" else self.values,
@@ -97,6 +96,27 @@ class KafkaSourceSection(Section):
             config=settings(self.config),
             **{name: value for name, value in given.items() if value is not None},
         )
+
+    def door(self, job: PlanJob) -> TopicFeeds:
+        """What a plan in this process reads."""
+        from anabranch.connectors.kafka.embedded import kafka
+
+        given: dict[str, Any] = {} if self.patience is None else {"patience": self.patience}
+        return kafka(
+            self._topics(),
+            servers=self.servers,
+            format=self._format(job) if self.values == "avro" else self.values,
+            key=self.key,
+            timestamp=self.timestamp,
+            start=self.begin,
+            config=settings(self.config),
+            **given,
+        )
+
+    def _topics(self) -> Any:
+        if not isinstance(self.topics, dict):
+            return self.topics
+        return {name: one if isinstance(one, str) else self._topic(one) for name, one in self.topics.items()}
 
     def columns(self, job: Job, schema: StructType, zone: str) -> Columns:
         """The columns of its rows, without Spark; files that it names are there."""
@@ -121,14 +141,14 @@ class KafkaSourceSection(Section):
         config = settings({**self.config, **one.config})
         return Topic(one.name, one.servers or self.servers, config)
 
-    def _format(self, job: Job) -> Any:
-        from anabranch import spark as ab
+    def _format(self, job: Job | PlanJob) -> Any:
+        from anabranch.connectors.kafka.formats import Avro
 
         def text(path: str) -> str:
             return job.place(path).read_text(encoding="utf-8")
 
         one = text(self.avro_schema) if self.avro_schema else None
-        return ab.Avro(one, {int(number): text(path) for number, path in self.avro_schemas.items()})
+        return Avro(one, {int(number): text(path) for number, path in self.avro_schemas.items()})
 
     def __str__(self) -> str:
         topics = self.topics

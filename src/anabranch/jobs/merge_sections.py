@@ -58,10 +58,10 @@ class ReplicasSection(Section):
     def arguments(self) -> dict[str, Any]:
         """What the function of the section is called with: names as the values they stand for."""
         given = {name: getattr(self, name) for name in self.__struct_fields__}
-        given["policy"] = _policy(self.policy)
+        given["policy"] = policy_of(self.policy)
         given["pace"] = one_of("pace", self.pace, {pace.value: pace for pace in Pace})
         for name in ("on_invalid", "on_broken", "on_late"):
-            given[name] = _answer(name, given[name])
+            given[name] = answer_named(name, given[name])
         return {name: value for name, value in given.items() if value is not None}
 
 
@@ -78,7 +78,7 @@ class MergeSection(ReplicasSection, kw_only=True):
 
     def arguments(self) -> dict[str, Any]:
         """What the function is called with; a word in place of true or false is refused, and no answer."""
-        _check_lossy(self.lossy)
+        check_lossy_words(self.lossy)
         inferred = is_inferred(replica=self.replica, kind=self.kind, disorder=self.disorder)
         check_answered(self.lossy, inferred=inferred, in_file=True)
         return ReplicasSection.arguments(self)
@@ -138,7 +138,7 @@ class PolicySection(Section):
     fraction: float | None = None
 
 
-def _policy(value: Any) -> OutputPolicy | None:
+def policy_of(value: Any) -> OutputPolicy | None:
     """A policy by its name, as on the command line, or as a table with its settings."""
     if value is None or isinstance(value, OutputPolicy):
         return value
@@ -160,7 +160,7 @@ def _policy(value: Any) -> OutputPolicy | None:
         raise error from None
 
 
-def _check_lossy(value: bool | Names | None) -> None:
+def check_lossy_words(value: bool | Names | None) -> None:
     """Raise where a word that means all or none would be taken for the name of a replica."""
     meant = _LOSSY.get(value.lower()) if isinstance(value, str) else None
     if meant is not None:
@@ -172,7 +172,8 @@ def _check_lossy(value: bool | Names | None) -> None:
         raise error
 
 
-def _answer(name: str, value: Any) -> Any:
+def answer_named(name: str, value: Any) -> Any:
+    """What is done with rows, by a word."""
     known: dict[str, Any] = {"raise": Raise(), "drop": Drop(), "quarantine": Quarantine()}
     if name == "on_broken":
         known["generalise"] = Generalise()

@@ -51,7 +51,7 @@ def section(kind: type[Kind], values: Any, name: str) -> Kind:
 def keys(kind: type[Section]) -> list[str]:
     """The keys of a section, those that it must have first."""
     fields = sorted(msgspec.structs.fields(kind), key=lambda one: not one.required)
-    return [one.name for one in fields]
+    return [one.encode_name for one in fields]
 
 
 def _check_keys(
@@ -62,7 +62,7 @@ def _check_keys(
 ) -> None:
     """Raise where a section, or one inside it, has a key that it may not have."""
     inside = {
-        one.name: [
+        one.encode_name: [
             part for part in get_args(one.type) if isinstance(part, type) and issubclass(part, Section)
         ]
         for one in msgspec.structs.fields(kind)

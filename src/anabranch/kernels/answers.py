@@ -77,7 +77,8 @@ def violations(name: str, refused: Refused) -> Iterator[Violation]:
         position = row + 1 if origin is None else int(origin.number[row])
         known = int(refused.known[row])
         detail = in_words(refused.detail, known, element)
-        yield Violation(refused.rule, position, element, known, whose, detail)
+        place = "" if origin is None else origin.place_of(row)
+        yield Violation(refused.rule, position, element, known, whose, detail, place)
 
 
 def in_words(detail: str, known: int, element: Element | Control | str) -> str:

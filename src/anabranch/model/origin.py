@@ -35,6 +35,11 @@ class Origin:
         """The channel of one row."""
         return self.channels[0 if self.channel is None else int(self.channel[row])]
 
+    def place_of(self, row: int) -> str:
+        """Where one row is to be found, where its channel has a name."""
+        channel = self.channel_of(row)
+        return f"{channel}:{self.number[row]}" if channel else ""
+
     def of_channels(self) -> NDArray[np.int32]:
         """Of each row the number of its channel."""
         return np.zeros(len(self), np.int32) if self.channel is None else self.channel

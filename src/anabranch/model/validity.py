@@ -113,7 +113,8 @@ _WAYS_OUT = {
 class Violation:
     """One element that broke one rule, with what was known when it did.
 
-    The position counts the elements of its stream from 1; that of a malformed record counts lines.
+    The position counts the elements of its stream from 1; that of a malformed record counts lines. The place
+    says where it was read, where that is known: a file and a line, a partition and an offset.
     """
 
     rule: Rule
@@ -122,6 +123,7 @@ class Violation:
     frontier: int
     input: str | None = None
     detail: str = ""
+    place: str = ""
 
     @property
     def code(self) -> str:
@@ -132,7 +134,8 @@ class Violation:
     def message(self) -> str:
         """The rule broken, with the values that break it."""
         what = "line" if self.rule is Rule.MALFORMED else "element"
-        where = f"{what} {self.position}" + (f" of input {self.input!r}" if self.input is not None else "")
+        whose = f" of input {self.input!r}" if self.input is not None else ""
+        where = f"{self.place or f'{what} {self.position}'}{whose}"
         code = "" if self.code in self.rule.breach else f" ({self.code})"
         return f"{where} {self.rule.breach}{code}: {self.rule.statement}; {self.detail or self._values()}"
 

@@ -4,6 +4,7 @@ import linecache
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,8 +36,24 @@ class Line:
 _MARK = "In the plan at "
 
 
+_told: ContextVar[Line | None] = ContextVar("told", default=None)
+
+
+@contextmanager
+def told(line: Line) -> Iterator[None]:
+    """What is made of a plan here comes from this line, of a file that is no program."""
+    before = _told.set(line)
+    try:
+        yield
+    finally:
+        _told.reset(before)
+
+
 def users_line() -> Line:
-    """The innermost line that is not of this package."""
+    """The line that was `told`, or the innermost that is not of this package."""
+    known = _told.get()
+    if known is not None:
+        return known
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith((_PACKAGE, "<string>")):
         frame = frame.f_back

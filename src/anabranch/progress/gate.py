@@ -137,6 +137,18 @@ class Gate:
         """Nobody waits for a replica until it speaks again."""
         self.entrance.idle(name)
 
+    def expect(self, name: str, channel: str) -> None:
+        """A channel of an attached replica is going to speak: until it has, nothing is stable."""
+        self.frontiers[name].setdefault(channel, BEGINNING)
+
+    def forget(self, name: str, channel: str) -> None:
+        """A channel is at its end: its replica is stable until the least of what the others are."""
+        self.promise()
+        known = self.frontiers.get(name, {})
+        if len(known) > 1:
+            known.pop(channel, None)
+        self.promise()
+
     def look(self, batch: Batch, name: str = "", channel: str = "") -> "Look":
         """What `hear` would find of elements, without hearing them."""
         rules = np.full(len(batch), VALID, np.int8)

@@ -18,8 +18,12 @@ def read(path: str) -> tuple[Job | None, Finding]:
     """The job in a file, or why it is none."""
     try:
         from anabranch.jobs.job import read_job
+        from anabranch.jobs.plan_job import PlanJob
 
-        return read_job(path), ok("job", f"{path} says what to do")
+        job = read_job(path)
+        if isinstance(job, PlanJob):
+            return None, note("job", f"{path} has a plan; anabranch run {path} --check looks at its ends")
+        return job, ok("job", f"{path} says what to do")
     except Exception as error:
         return None, failed("job", error)
 

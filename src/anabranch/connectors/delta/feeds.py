@@ -3,14 +3,13 @@
 import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from anabranch.connectors.delta.source import EARLIEST, LATEST, NAME, SNAPSHOT, ChangesSource, Feeds
-from anabranch.connectors.files.local_path import local_path
+from anabranch.connectors.delta.descriptions import EARLIEST, check_package, check_start, tables_named
+from anabranch.connectors.delta.source import NAME, ChangesSource, Feeds
 from anabranch.engines.spark.columns import Columns
 from anabranch.engines.spark.session.session import tasks_of
 from anabranch.engines.spark.transport.packing import Packing
@@ -95,15 +94,10 @@ def delta_changes(
     of each table are read per micro-batch.
     """
     check_package()
-    named = _replicas(tables)
+    named = tables_named(tables)
     if versions_per_trigger < 1:
         raise ValueError(f"versions_per_trigger is 1 or more, not {versions_per_trigger}")
-    if start not in (EARLIEST, LATEST, SNAPSHOT) and (not isinstance(start, int) or start < 0):
-        error = ValueError(
-            f"a new checkpoint begins {EARLIEST}, {LATEST}, {SNAPSHOT} or at a version, not {start!r}"
-        )
-        error.add_note("A version is a number, 0 for the first.")
-        raise error
+    check_start(start)
     struct, names = _described(named, op, time, version)
     feeds = Feeds(named, _encoded(spark, struct), names, start, versions_per_trigger)
     spark.dataSource.register(ChangesSource)
@@ -119,7 +113,7 @@ def change_columns(
 ) -> Columns:
     """The columns that `delta_changes` gives rows, without a session."""
     check_package()
-    named = _replicas(tables)
+    named = tables_named(tables)
     struct, names = _described(named, op, time, version)
     replica = names.get(REPLICA)
     known = () if replica is None else tuple(named)
@@ -136,25 +130,6 @@ def _described(
     names = {what: name for what, name in added.items() if name is not None}
     _check_names(columns, names)
     return _struct(columns, names), names
-
-
-def _replicas(tables: str | Path | Iterable[str | Path] | Mapping[str, str | Path]) -> dict[str, str]:
-    if isinstance(tables, str | Path):
-        return {SINGLE: str(local_path(tables))}
-    if isinstance(tables, Mapping):
-        named = {str(name): str(local_path(path)) for name, path in tables.items()}
-    else:
-        paths = [local_path(path) for path in tables]
-        named = {path.name: str(path) for path in paths}
-        if len(named) < len(paths):
-            error = ValueError(
-                f"replicas are called as their folders are, and two are called {paths[0].name!r}"
-            )
-            error.add_note("Name them: {'east': path, 'west': path}.")
-            raise error
-    if not named:
-        raise ValueError("there is at least one table, none is given")
-    return named
 
 
 def _columns(tables: Mapping[str, str]) -> "pa.Schema":
@@ -206,11 +181,3 @@ def _encoded(spark: "SparkSession", struct: "StructType") -> str:
 
     zone = spark.conf.get("spark.sql.session.timeZone")
     return base64.b64encode(to_arrow_schema(struct, timezone=zone).serialize()).decode()
-
-
-def check_package() -> None:
-    """Raise where what Delta tables are read through is not installed."""
-    if find_spec("deltalake") is None:
-        error = ImportError("changes are read through the package deltalake, and it is not installed")
-        error.add_note("Type: pip install 'anabranch[delta]'")
-        raise error

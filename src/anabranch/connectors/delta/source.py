@@ -22,6 +22,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from anabranch.connectors.delta.descriptions import first_version
 from anabranch.connectors.tables.table_error import TableError
 from anabranch.engines.spark.query.failure import told_to_driver
 from anabranch.engines.spark.stages import parcel_columns, parcel_rows
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from anabranch.connectors.delta.reading import VersionStretch
 
 NAME = "anabranch-delta-changes"
-EARLIEST, LATEST, SNAPSHOT = "earliest", "latest", "snapshot"
 
 Offset = Mapping[str, Any]
 
@@ -127,7 +127,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         table = opened(self.feeds.tables[name])
         last = table.version
         if place is None:
-            begin, whole = self._begins(last)
+            begin, whole = first_version(self.feeds.start, last)
             place = {"table": table.identity, "begin": begin, "whole": whole, "next": begin}
         if table.identity != place["table"]:
             raise made_anew(table.path)
@@ -140,21 +140,6 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = last + 1 if self.target is None else min(last + 1, self.target.get(name, last + 1))
         reached = max(end if most is None else min(end, place["next"] + most), place["next"])
         return {**place, "next": reached}
-
-    def _begins(self, last: int) -> tuple[int, bool]:
-        """The first version of a new checkpoint, and whether its rows are read instead of its changes."""
-        match self.feeds.start:
-            case "earliest":
-                return 0, False
-            case "latest":
-                return last + 1, False
-            case "snapshot":
-                return last, True
-            case int(version) if version <= last + 1:
-                return version, False
-        error = TableError(f"a new checkpoint begins at version {self.feeds.start}, and the last is {last}")
-        error.add_note("Give a version that is there, or start='latest' for what is to come.")
-        raise error
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Tasks: the k-th versions of all replicas together."""

@@ -66,6 +66,17 @@ class Debezium:
         return Values(rows, np.array([numbers[n] for n in kept], np.int64), sorted(refused))
 
 
+def envelopes_named(form: str | Debezium | None) -> Debezium | None:
+    """What lines are, by name."""
+    if form is None or isinstance(form, Debezium):
+        return form
+    if form == "debezium":
+        return Debezium()
+    error = ValueError(f"a format of lines is debezium or none, {form!r} is neither")
+    error.add_note("Parquet, Arrow and JSON lines are told by the endings of names: leave format out.")
+    raise error
+
+
 class _Times(msgspec.Struct):
     ts_us: int | None = None
     ts_ms: int | None = None

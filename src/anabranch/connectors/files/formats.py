@@ -21,7 +21,7 @@ class Format(Enum):
         return self in (Format.JSON_LINES, Format.NOTATION)
 
 
-_SUFFIXES = {
+SUFFIXES = {
     ".jsonl": Format.JSON_LINES,
     ".ndjson": Format.JSON_LINES,
     ".json": Format.JSON_LINES,
@@ -60,9 +60,9 @@ def format_of(path: str) -> Format:
     """The format that a name tells; JSON lines for standard input and output."""
     if path == STANDARD:
         return Format.JSON_LINES
-    found = _SUFFIXES.get(Path(path).suffix.lower())
+    found = SUFFIXES.get(Path(path).suffix.lower())
     if found is None:
         error = UnknownFormatError(f"the name of {path!r} does not tell its format")
-        error.add_note(f"Known endings are {', '.join(_SUFFIXES)}; or name the format.")
+        error.add_note(f"Known endings are {', '.join(SUFFIXES)}; or name the format.")
         raise error
     return found

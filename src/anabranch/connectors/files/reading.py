@@ -129,6 +129,8 @@ class Source:
             try:
                 if self.format is Format.PARQUET:
                     yield from arrow_batches(pq.read_table(file))
+                elif self.format is Format.ARROW:
+                    yield from _arrow(str(file), None)
                 else:
                     yield from _in_batches(_parsed(str(file), element_of_row, policy, None))
             except pa.ArrowException as reason:

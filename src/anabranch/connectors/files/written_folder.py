@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch.connectors.files.formats import Format, UnknownFormatError
@@ -20,7 +21,7 @@ from anabranch.model.arrow import RESERVED, clock_of
 from anabranch.model.elements import Adjust, Element, Insert, Stable
 from anabranch.model.time import FOREVER, Clock, ticks
 
-_WRITTEN = re.compile(r"[0-9a-f]{8}-\d{9,}-(\d{4,}|stable)\.(parquet|jsonl)")
+_WRITTEN = re.compile(r"[0-9a-f]{8}-\d{9,}-(\d{4,}|stable)\.(parquet|jsonl|arrow)")
 _PART = "_part"
 _TIMES = ("start", "end", "old_end")
 _EPOCH = date(1970, 1, 1).toordinal()
@@ -34,7 +35,7 @@ def format_of_written(path: str, format: str | None, dialect: str | None) -> For
         error.add_note("Leave the dialect out: what a run writes are our own elements.")
         raise error
     files = written_files(path)
-    found = Format.JSON_LINES if files and files[0].suffix == ".jsonl" else Format.PARQUET
+    found = Format(files[0].suffix[1:]) if files else Format.PARQUET
     if files and format is not None and format != found.value:
         error = UnknownFormatError(f"the files in {path} are {found.value}, not {format}")
         error.add_note("Leave the format out: their names tell it.")
@@ -60,6 +61,8 @@ def clock_of_written(path: str) -> Clock | None:
     for file in written_files(path):
         if file.suffix == ".parquet":
             return clock_of(pq.read_schema(file))
+        if file.suffix == ".arrow":
+            return clock_of(pa.ipc.open_file(file).schema)
         with file.open("rb") as lines:
             start = next((start for line in lines if (start := _start_of(line)) is not None), None)
         if start is not None:

@@ -5,7 +5,7 @@ written. Anything else that is not read would be lost and nobody told, so it sto
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,11 +56,11 @@ class Listing:
         raise error
 
 
-def listing(place: Path) -> Listing:
-    """The files that are there now."""
+def listing(place: Path, endings: Collection[str] = tuple(ENDINGS)) -> Listing:
+    """The files that are there now, whose names have these endings."""
     folders, files = _entries(place)
     if not folders:
-        return Listing({SINGLE: _readable(place, files)}, by_replica=False)
+        return Listing({SINGLE: _readable(place, files, endings)}, by_replica=False)
     if files:
         error = ValueError(
             f"{_first(place, files)} is beside the folders of replicas, and nothing says whose it is"
@@ -85,7 +85,7 @@ def listing(place: Path) -> Listing:
             error.add_note(f"Move its files to {place / folder}, in the order of their names.")
             error.add_note(_PASSED_OVER)
             raise error
-        found[name] = _readable(place / folder, own)
+        found[name] = _readable(place / folder, own, endings)
     return Listing(found, by_replica=True)
 
 
@@ -112,13 +112,13 @@ def _entries(place: Path) -> tuple[list[str], list[str]]:
     return sorted(folders), sorted(files)
 
 
-def _readable(place: Path, names: Iterable[str]) -> dict[str, Path]:
+def _readable(place: Path, names: Iterable[str], endings: Collection[str]) -> dict[str, Path]:
     """Files by name; all have an ending that tells their format."""
     found = {name: place / name for name in names}
-    strange = [name for name, file in found.items() if file.suffix.lower() not in ENDINGS]
+    strange = [name for name, file in found.items() if file.suffix.lower() not in endings]
     if strange:
         error = ValueError(f"the ending of {_first(place, strange)} tells no format, so it cannot be read")
-        error.add_note(f"Known are {' '.join(ENDINGS)}. Convert the file, or move it away.")
+        error.add_note(f"Known are {' '.join(endings)}. Convert the file, or move it away.")
         error.add_note(_PASSED_OVER)
         raise error
     return found

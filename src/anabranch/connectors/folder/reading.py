@@ -51,6 +51,8 @@ class FileStretch:
     """Of the file among those of its replica."""
     in_folder: bool = True
     """It is in the folder of its replica; else its rows say whose they are."""
+    named_in: str = REPLICA
+    """The column that holds the name of the folder, where the file does not say it."""
     first: int = 0
     groups: tuple[int, int] | None = None
     changed: int | None = None
@@ -312,7 +314,7 @@ def _as_told(batch: pa.RecordBatch, columns: pa.Schema, stretch: FileStretch) ->
     """Rows in the columns and types of the schema, with the name of their folder."""
     found = []
     for field in columns:
-        folder = field.name == REPLICA and stretch.in_folder
+        folder = field.name == stretch.named_in and stretch.in_folder
         if field.name in batch.schema.names and field.metadata != _BY_FOLDER:
             column = batch.column(field.name)
             if column.type != field.type:

@@ -33,7 +33,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from anabranch.connectors.files.debezium import Debezium
+from anabranch.connectors.files.debezium import Debezium, envelopes_named
 from anabranch.connectors.files.time_texts import zone_named
 from anabranch.connectors.folder.columns import folder_columns
 from anabranch.connectors.folder.growing import continues, is_unfinished, lines_before, position
@@ -163,7 +163,7 @@ def folder(
     if zone is not None:
         zone_named(zone)
         options["zone"] = zone
-    form = _form(format)
+    form = envelopes_named(format)
     if form is not None:
         options["envelopes"] = msgspec.json.encode(form).decode()
     found = folder_columns(path, schema, by_replica, form)
@@ -171,16 +171,6 @@ def folder(
         options["by_replica"] = "true" if found.by_replica else "false"
     spark.dataSource.register(FolderSource)
     return Folder(spark, str(found.place), found.schema, options, found.adds_replica)
-
-
-def _form(form: str | Debezium | None) -> Debezium | None:
-    if form is None or isinstance(form, Debezium):
-        return form
-    if form == "debezium":
-        return Debezium()
-    error = ValueError(f"a format of lines is debezium or none, {form!r} is neither")
-    error.add_note("Parquet, Arrow and JSON lines are told by the endings of names: leave format out.")
-    raise error
 
 
 def _envelopes(options: Mapping[str, str]) -> Debezium | None:

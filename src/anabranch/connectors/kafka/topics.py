@@ -11,16 +11,21 @@ import msgspec
 from anabranch.connectors.files.debezium import Debezium
 from anabranch.connectors.files.envelope_columns import with_change
 from anabranch.connectors.files.time_texts import zone_named
-from anabranch.connectors.files.values import Format
 from anabranch.connectors.kafka.cluster import SECONDS, Topic, check_packages
-from anabranch.connectors.kafka.formats import Arrow, Avro, Json, check_package
+from anabranch.connectors.kafka.descriptions import (
+    beginning,
+    format_named,
+    replicas_named,
+    seconds,
+    topics_named,
+)
+from anabranch.connectors.kafka.formats import Avro, check_package
 from anabranch.connectors.kafka.reading import Records
 from anabranch.connectors.kafka.source import NAME, Feeds, KafkaSource
 from anabranch.engines.spark.columns import Columns
 from anabranch.engines.spark.session.schema_argument import struct_of
 from anabranch.engines.spark.session.session import tasks_of
 from anabranch.engines.spark.transport.packing import Packing
-from anabranch.model.span import span
 from anabranch.rows.layout import SINGLE, Layout
 
 if TYPE_CHECKING:
@@ -114,18 +119,11 @@ def kafka(
     and the network, and is not logged.
     """
     check_packages()
-    named = _replicas(topics)
+    named = topics_named(topics, servers, config)
     if rows_per_trigger < 1:
         raise ValueError(f"rows_per_trigger is 1 or more, not {rows_per_trigger}")
-    whole = {}
-    for name, topic in named.items():
-        where = topic.servers or servers
-        if where is None:
-            error = ValueError(f"a cluster is known by its servers, and topic {topic.name!r} has none")
-            error.add_note("Pass servers='host:9092', or a Topic with servers of its own.")
-            raise error
-        whole[name] = (topic.name, where, {**(config or {}), **topic.config})
-    form = _format(format)
+    whole = {name: (one.name, str(one.servers), dict(one.config)) for name, one in named.items()}
+    form = format_named(format)
     if isinstance(form, Avro):
         check_package()
     struct = struct_of(schema)
@@ -143,9 +141,9 @@ def kafka(
         columns.key,
         columns.timestamp,
         columns.replica,
-        _start(start),
+        beginning(start),
         rows_per_trigger,
-        _seconds(patience),
+        seconds(patience),
     )
     spark.dataSource.register(KafkaSource)
     return Kafka(spark, _with_extra(struct, extra), feeds)
@@ -161,7 +159,7 @@ def topic_columns(
 ) -> Columns:
     """The columns that `kafka` gives rows, without a session."""
     extra = {"key": key, "timestamp": timestamp, "replica": REPLICA}
-    if list(_replicas(topics)) == [SINGLE]:
+    if list(replicas_named(topics)) == [SINGLE]:
         extra["replica"] = None
     change = Debezium() if form == "debezium" else None
     struct = schema if change is None else with_change(schema, change)
@@ -171,22 +169,10 @@ def topic_columns(
         zone,
         is_native=True,
         replica=extra["replica"],
-        replicas=() if extra["replica"] is None else tuple(_replicas(topics)),
+        replicas=() if extra["replica"] is None else tuple(replicas_named(topics)),
         channels=True,
         op=None if change is None else change.op,
     )
-
-
-def _replicas(topics: str | Topic | Iterable[str] | Mapping[str, str | Topic]) -> dict[str, Topic]:
-    def as_topic(topic: str | Topic) -> Topic:
-        return Topic(topic) if isinstance(topic, str) else topic
-
-    if isinstance(topics, str | Topic):
-        return {SINGLE: as_topic(topics)}
-    named = dict(topics) if isinstance(topics, Mapping) else {name: name for name in topics}
-    if not named:
-        raise ValueError("there is at least one topic, none is given")
-    return {str(name): as_topic(topic) for name, topic in named.items()}
 
 
 def _columns(
@@ -217,35 +203,3 @@ def _with_extra(struct: "StructType", extra: Mapping[str, str | None]) -> "Struc
         if name is not None:
             whole = whole.add(name, TimestampType() if what == "timestamp" else StringType())
     return whole
-
-
-def _format(form: str | Avro | Debezium) -> Format:
-    match form:
-        case Avro() | Debezium():
-            return form
-        case "debezium":
-            return Debezium()
-        case "json":
-            return Json()
-        case "arrow":
-            return Arrow()
-    error = ValueError(
-        f"values are json, arrow, debezium, or an Avro with its schema, {form!r} is none of them"
-    )
-    error.add_note("For Avro pass format=ab.Avro(schema='{…}').")
-    raise error
-
-
-def _start(start: str | datetime) -> str:
-    if isinstance(start, datetime):
-        return start.astimezone().isoformat()
-    if start not in ("earliest", "latest"):
-        error = ValueError(f"a new checkpoint begins earliest, latest or at a time, not {start!r}")
-        error.add_note("A time is a datetime.")
-        raise error
-    return start
-
-
-def _seconds(patience: int | timedelta | str) -> float:
-    value = span(patience, "patience")
-    return value.total_seconds() if isinstance(value, timedelta) else float(value or 0)

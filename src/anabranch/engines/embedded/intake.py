@@ -1,12 +1,11 @@
 """What is pushed to a source, whatever its form, as elements by the replica and channel that say them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from anabranch.model.batch import Batch
 from anabranch.model.elements import Adjust, Insert, Stable, Tagged
@@ -15,7 +14,7 @@ from anabranch.model.relation import as_batch
 from anabranch.model.schema import SchemaError, conformed
 from anabranch.plan.node import PlanError
 from anabranch.plan.source import Source
-from anabranch.rows.reading import Place, read_rows
+from anabranch.rows.reading import Place, Read, read_rows
 from anabranch.rows.refusal import Refusal
 
 
@@ -35,9 +34,25 @@ class Intake:
     spoken: list[Spoken]
     malformed: list[Refusal]
 
+    def __len__(self) -> int:
+        return sum(len(one.batch) for one in self.spoken) + len(self.malformed)
+
+    def cut(self, before: Callable[[Batch], int]) -> tuple["Intake", "Intake"]:
+        """What is before a place in what each channel says, with what stands for nothing, and the rest."""
+        places = [before(one.batch) for one in self.spoken]
+        first = [replace(one, batch=one.batch[:n]) for one, n in zip(self.spoken, places, strict=True) if n]
+        rest = [
+            replace(one, batch=one.batch[n:])
+            for one, n in zip(self.spoken, places, strict=True)
+            if n < len(one.batch)
+        ]
+        return Intake(first, self.malformed), Intake(rest, [])
+
 
 def intake(source: Source, given: Any, replica: str | None, heard: int) -> Intake:
     """What is given to a source after so many rows or elements."""
+    if isinstance(given, Intake):
+        return given
     if replica is not None and not source.replicated:
         error = PlanError(f"{source.name!r} is not of replicas, and {replica!r} is said to have sent this")
         error.add_note("Leave the replica out, or give the source replica=….")
@@ -64,10 +79,16 @@ def _elements(source: Source, given: Any, replica: str | None, heard: int) -> In
         batch = Batch.of(given, schema=None if isinstance(given[0], Tagged) else source.columns)
     else:
         batch = as_batch(given)
+    return element_intake(
+        source, batch, Origin(np.arange(heard + 1, heard + 1 + len(batch))), replica=replica
+    )
+
+
+def element_intake(source: Source, batch: Batch, origin: Origin, *, replica: str | None = None) -> Intake:
+    """What elements say, by whoever they name, or by the replica that is said to have sent them."""
     if not len(batch):
         return Intake([], [])
-    batch = _in_columns(source, batch)
-    batch = batch.with_origin(Origin(np.arange(heard + 1, heard + 1 + len(batch))))
+    batch = _in_columns(source, batch).with_origin(origin)
     if batch.input is None:
         return Intake([Spoken(_name(source, replica), "", batch)], [])
     if not source.replicated:
@@ -97,7 +118,17 @@ def _rows(source: Source, given: Any, replica: str | None, heard: int) -> Intake
     place = Place(source.name, heard + 1, heard + 1)
     read = read_rows(source.reads, rows, place)
     reasons = {place.of(row): reason for row, reason in unfit.items()}
-    malformed = [replace(one, **reasons.get(one.place, {})) for one in read.refused]
+    taken = read_intake(source, read, replica=replica)
+    return Intake(taken.spoken, [replace(one, **reasons.get(one.place, {})) for one in taken.malformed])
+
+
+def read_intake(
+    source: Source, read: Read, origin: Origin | None = None, *, replica: str | None = None
+) -> Intake:
+    """What rows that were read say, each channel in its order.
+
+    ``origin`` is which row of what each was; without it, the place in its channel that it was read with.
+    """
     spoken = []
     for code, name in enumerate(read.replicas):
         who = replica or name if source.replicated else ""
@@ -105,14 +136,10 @@ def _rows(source: Source, given: Any, replica: str | None, heard: int) -> Intake
         for number, channel in enumerate(read.channels):
             some = np.flatnonzero(mine & (read.channel == number))
             if len(some):
-                spoken.append(Spoken(who, channel, _in_order(read.batch, read.sequence, some, channel)))
-    return Intake(spoken, malformed)
-
-
-def _in_order(batch: Batch, sequence: NDArray[np.int64], rows: NDArray[np.int64], channel: str) -> Batch:
-    """Rows of one channel in the order of their places in it."""
-    rows = rows[np.argsort(sequence[rows], kind="stable")]
-    return batch.take(rows).with_origin(Origin(sequence[rows], None, (channel,)))
+                some = some[np.argsort(read.sequence[some], kind="stable")]
+                known = Origin(read.sequence, None, (channel,)) if origin is None else origin
+                spoken.append(Spoken(who, channel, read.batch.take(some).with_origin(known.take(some))))
+    return Intake(spoken, read.refused)
 
 
 def _name(source: Source, replica: str | None) -> str:

@@ -109,23 +109,37 @@ class Job:
         for one, look in zip(taken.spoken, looks, strict=True):
             gate.hear(one.batch, one.name, one.channel, look)
         gate.promise()
-        self.heard[source] += sum(len(one.batch) for one in taken.spoken) + len(taken.malformed)
+        self.heard[source] += len(taken)
         return self._passed(source, taken.malformed)
 
     def attach(self, source: str, replica: str, guarantee: int | None = None) -> Any:
         """What comes out when a replica joins; it shows all that ends at or after its guarantee."""
+        return self._formed(self.join, source, replica, guarantee)
+
+    def join(self, source: str, replica: str, guarantee: int | None = None) -> dict[str, Batch]:
+        """What `attach` gives, as a batch of each output."""
         gate = self._replicas(source)
         if gate.frontiers.get(replica):
             error = PlanError(f"a replica is attached once until it is detached, {replica!r} is attached")
             error.add_note("Detach it first; after a restart it begins anew under the same name.")
             raise error
         gate.attach(replica, guarantee)
-        return self._formed(self._passed, source)
+        return self._passed(source)
 
     def detach(self, source: str, replica: str) -> Any:
         """What comes out when a replica of a source leaves."""
+        return self._formed(self.leave, source, replica)
+
+    def leave(self, source: str, replica: str) -> dict[str, Batch]:
+        """What `detach` gives, as a batch of each output."""
         self._attached(source, replica).detach(replica)
-        return self._formed(self._passed, source)
+        return self._passed(source)
+
+    def fall_silent(self, source: str, replica: str, channel: str) -> dict[str, Batch]:
+        """What comes out when one of the channels of a replica, or of a source, is at its end."""
+        self._source(source)
+        self.gates[source].forget(replica, channel)
+        return self._passed(source)
 
     def idle(self, source: str, replica: str) -> Any:
         """What comes out when nobody waits for a replica of a source until it speaks again."""
@@ -137,10 +151,15 @@ class Job:
 
         One that is stable for ever already stays, to be compared with the others.
         """
-        self._source(source)
-        gate = self.gates[source]
-        if any(gate.reached(name) != FOREVER for name in gate.frontiers):
+        replicated, gate = self._source(source).replicated, self.gates[source]
+        unfinished = [name for name in gate.frontiers if gate.reached(name) != FOREVER]
+        if unfinished and not replicated:
             self.flow.end(source, closes=closes)
+        for name in unfinished if replicated else ():
+            if closes:
+                self.flow.advance(source, FOREVER, name)
+            else:
+                gate.detach(name)
         return self._passed(source)
 
     def close(self) -> Any:
@@ -249,7 +268,7 @@ class Job:
             self.refused[one.rule] += 1
             policy = self._answers(self.sources[source]).on_invalid
             if isinstance(policy, Quarantine):
-                policy(Violation(Rule.MALFORMED, 0, one.raw, BEGINNING, one.replica, one.reason))
+                policy(Violation(Rule.MALFORMED, 0, one.raw, BEGINNING, one.replica, one.reason, one.place))
         return first
 
     def _answers(self, node: Node) -> Answers:

@@ -1,24 +1,26 @@
-"""A plan over inputs that are read side by side, in an order that depends on nothing but what they say.
+"""A plan over feeds that are read side by side, in an order that depends on nothing but what they say.
 
-The next slice is of the source that is least far; of several, of the one that has given the least, and then
-the first. A stable(FOREVER) is said when all have come to theirs or to their end. A source that ends leaves
-the merges behind it, and is stable for ever to all others.
+The next slice is of the feed that is least far; of several, of the one that has given the least, and then the
+first. A stable(FOREVER) is said when all have come to theirs or to their end. A replica that ends while
+others of its source speak leaves the merges behind it; a source that ends does so too, and is stable for ever
+to all others.
 
-Memory: what the plan holds, and one piece of each input.
+Memory: what the plan holds, and one piece of each feed.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from anabranch.engines.embedded.feeds import Feed, enter, feeds_of
 from anabranch.engines.embedded.inbox import close, items_of
+from anabranch.engines.embedded.intake import Intake
 from anabranch.engines.embedded.job import Job
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.relation import as_batch
-from anabranch.model.time import BEGINNING, FOREVER
-from anabranch.plan.node import PlanError
+from anabranch.model.time import FOREVER
 from anabranch.plan.source import Source
 
 ROWS = 4_096
@@ -27,69 +29,88 @@ ROWS = 4_096
 
 def run(
     job: Job,
-    inputs: Mapping[str, Iterable[Any]],
+    inputs: Mapping[str, Any],
     *,
     rows: int = ROWS,
-    told: Callable[[str, int], object] | None = None,
+    finish: bool = True,
+    progress: Callable[[float], object] | None = None,
 ) -> Generator[dict[str, Batch], None, None]:
     """What comes out of a job, by output, as its sources are read to their ends.
 
-    ``told`` hears of each source how many rows or elements were read of it more.
+    ``progress`` is told how much of what has a known size has been read, from 0 to 1. Unless they are to
+    ``finish``, sources stay as they are after their last row, and the job can be dumped.
     """
-    check_inputs(job, inputs)
-    return _run(job, {name: _slices(job.sources[name], given, rows) for name, given in inputs.items()}, told)
+    if rows < 1:
+        raise ValueError(f"a push has at least 1 row or element, not {rows}")
+    feeds = feeds_of(job, inputs)
+    return _run(job, feeds, rows, progress, finish=finish)
 
 
 def _run(
-    job: Job, sources: dict[str, Iterator[Any]], told: Callable[[str, int], object] | None
+    job: Job, feeds: Sequence[Feed], rows: int, progress: Callable[[float], object] | None, *, finish: bool
 ) -> Generator[dict[str, Batch], None, None]:
+    slices = {feed.label: _slices(job.sources[feed.source], feed, rows) for feed in feeds}
+    speaking = {feed.label: feed for feed in feeds}
     closing: dict[str, Any] = {}
+    taken = dict.fromkeys(speaking, 0)
     try:
-        while sources:
-            name = min(sources, key=lambda one: (one in closing, _reached(job, one), job.heard[one]))
-            piece = closing.pop(name, None) or next(sources[name], None)
-            if piece is None:
-                del sources[name]
-                output = job.end(name) if sources else job.finish()
-            elif _ends_time(piece) and {*closing, name} != {*sources}:
-                closing[name] = piece
+        enter(job, feeds)
+        while speaking:
+            label = min(speaking, key=lambda one: (one in closing, speaking[one].reached(job), taken[one]))
+            feed, piece = speaking[label], closing.pop(label, None) or next(slices[label], None)
+            if piece is not None and _ends_time(piece) and {*closing, label} != {*speaking}:
+                closing[label] = piece
                 continue
+            output: dict[str, Batch] = {}
+            if piece is not None:
+                taken[label] += len(piece)
+                output = job.take(feed.source, piece, feed.replica or None)
             else:
-                if told is not None:
-                    told(name, len(piece))
-                output = job.take(name, piece)
+                del speaking[label]
+                if finish:
+                    output = ended(job, feed, speaking.values(), closes=True)
+            if progress is not None:
+                progress(_done(feeds))
             if any(len(batch) for batch in output.values()):
                 yield output
+        if finish and not feeds:
+            yield job.finish()
     finally:
-        for source in sources.values():
+        for source in slices.values():
             close(source)
 
 
-def check_inputs(job: Job, inputs: Mapping[str, Any]) -> None:
-    """Raise where inputs are not the sources of a plan."""
-    for name in job.sources:
-        if name not in inputs:
-            error = PlanError(f"the plan has a source {name!r}, and nothing is given for it")
-            error.add_note(f"Given are {', '.join(map(repr, inputs)) or 'none'}.")
-            raise error
-    for name in inputs:
-        if name not in job.sources:
-            error = PlanError(f"the plan has no source {name!r}")
-            error.add_note(f"Its sources are {', '.join(map(repr, job.sources))}.")
-            raise error
+def ended(job: Job, feed: Feed, others: Collection[Feed], *, closes: bool) -> dict[str, Batch]:
+    """What comes out when a feed is at its end and others speak; the last one ``closes`` all, or does not."""
+    same_source = [other for other in others if other.source == feed.source]
+    if not others and closes:
+        return job.finish()
+    if not same_source:
+        return job.end(feed.source, closes=closes)
+    if any(other.replica == feed.replica for other in same_source):
+        return job.fall_silent(feed.source, feed.replica, feed.channel)
+    if job.gates[feed.source].reached(feed.replica) == FOREVER:
+        return {}
+    return job.leave(feed.source, feed.replica)
 
 
-def _reached(job: Job, source: str) -> int:
-    gate = job.gates[source]
-    return min((gate.reached(name) for name in gate.frontiers), default=BEGINNING)
+def _done(feeds: Sequence[Feed]) -> float:
+    known = [feed.extent for feed in feeds if feed.extent is not None]
+    size = sum(extent.size for extent in known)
+    return min(sum(extent.done for extent in known) / size, 1.0) if size else 0.0
 
 
-def _slices(source: Source, given: Iterable[Any], rows: int) -> Iterator[Any]:
-    """What a source gives in pieces of at most so many rows or elements."""
-    items = items_of(given)
+def _slices(source: Source, feed: Feed, rows: int) -> Iterator[Any]:
+    """What a feed gives in pieces of at most so many rows or elements; what it has read itself is whole."""
+    items = items_of(feed.items)
     try:
         for item in items:
+            if isinstance(item, Intake):
+                yield from filter(len, item.cut(_end_of_time))
+                continue
             whole = _piece(source, item)
+            if feed.extent is not None:
+                feed.extent.done += 1
             for begin in range(0, len(whole), rows):
                 yield from _before_and_from_the_end_of_time(whole[begin : begin + rows])
     finally:
@@ -112,8 +133,8 @@ def _piece(source: Source, item: Any) -> Batch | list[Any] | pa.RecordBatch:
 
 
 def _before_and_from_the_end_of_time(piece: Any) -> Iterator[Any]:
-    """A piece, cut before the first stable(FOREVER): it is said when all sources have come to theirs."""
-    cut = _end_of_time(piece)
+    """A piece, cut before the first stable(FOREVER): it is said when all feeds have come to theirs."""
+    cut = _end_of_time(piece) if isinstance(piece, Batch) else len(piece)
     if cut:
         yield piece[:cut]
     if cut < len(piece):
@@ -121,12 +142,11 @@ def _before_and_from_the_end_of_time(piece: Any) -> Iterator[Any]:
 
 
 def _ends_time(piece: Any) -> bool:
-    return _end_of_time(piece) == 0
+    batches = [one.batch for one in piece.spoken] if isinstance(piece, Intake) else [piece]
+    return any(isinstance(batch, Batch) and _end_of_time(batch) == 0 for batch in batches)
 
 
-def _end_of_time(piece: Any) -> int:
+def _end_of_time(batch: Batch) -> int:
     """How many elements come before a stable(FOREVER)."""
-    if not isinstance(piece, Batch):
-        return len(piece)
-    found = np.flatnonzero((piece.kind == Kind.STABLE) & (piece.start == FOREVER))
-    return int(found[0]) if len(found) else len(piece)
+    found = np.flatnonzero((batch.kind == Kind.STABLE) & (batch.start == FOREVER))
+    return int(found[0]) if len(found) else len(batch)

@@ -1,0 +1,190 @@
+"""A job that has a plan: checked, run in this process or on Spark, and what came of it told."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anabranch.cli.progress import progress
+
+if TYPE_CHECKING:
+    from anabranch.connectors.files.output import FileOutput, FolderOutput
+    from anabranch.connectors.running import Run
+    from anabranch.jobs.plan_job import PlanJob
+    from anabranch.model.batch import Batch
+    from anabranch.model.validity import Violation
+    from anabranch.rows.refusal import Refusal
+
+
+def run_plan(job: PlanJob, options: argparse.Namespace) -> int:
+    """Check a plan, and run it where it was asked for."""
+    from anabranch.jobs.plan_beforehand import check_plan, readings
+
+    embedded = options.engine == "embedded"
+    check_plan(job, embedded=embedded)
+    if options.check:
+        return _tell_check(job, readings(job), options)
+    if not embedded:
+        from anabranch.cli.spark_plan import run_on_spark
+
+        return run_on_spark(job, options)
+    return _run_embedded(job, options)
+
+
+def _tell_check(job: PlanJob, read: dict[str, str], options: argparse.Namespace) -> int:
+    if options.json:
+        columns = {field.name: str(field.type) for field in job.stream.schema}
+        told = {
+            "plan": job.stream.explain().split("\n"),
+            "sources": read,
+            "columns": columns,
+            "sink": job.out,
+        }
+        print(json.dumps(told, ensure_ascii=False))
+        return 0
+    parts = [
+        ("plan", job.stream.explain().split("\n")),
+        ("sources", [f"{name}: {what}" for name, what in read.items()]),
+        ("output", [", ".join(f"{field.name} {field.type}" for field in job.stream.schema)]),
+        ("sink", [job.out]),
+    ]
+    print(
+        "\n".join(
+            f"{name if n == 0 else '':<9}{line}" for name, lines in parts for n, line in enumerate(lines)
+        )
+    )
+    return 0
+
+
+@dataclass(slots=True)
+class _Aside:
+    """State: the refused rows so far, in a file of JSON lines that is there when the run ends."""
+
+    job: PlanJob
+    refusals: list[Refusal]
+
+    def __call__(self, violation: Violation) -> None:
+        from anabranch.rows.refusal import refusal
+
+        place = violation.place or f"element {violation.position}"
+        if isinstance(violation.element, str):
+            from anabranch.rows.refusal import Refusal
+
+            reason = violation.detail or violation.message
+            one = Refusal(violation.code, reason, violation.input or "", place, violation.element)
+        else:
+            one = refusal(violation, place, self.job.stream.node.clock)
+        self.refusals.append(one)
+
+    def write(self) -> Path | None:
+        """The file, if there is anything to write."""
+        from dataclasses import asdict
+
+        from anabranch.connectors.files.writing import whole
+        from anabranch.rows.text import text_of
+
+        if not self.refusals:
+            return None
+        self.job.quarantine.mkdir(parents=True, exist_ok=True)
+        taken = len(list(self.job.quarantine.glob("refused-*.jsonl")))
+        path = self.job.quarantine / f"refused-{taken + 1:04}.jsonl"
+        with whole(str(path)) as file:
+            for one in self.refusals:
+                file.write(f"{text_of(asdict(one))}\n".encode())
+        return path
+
+
+def _run_embedded(job: PlanJob, options: argparse.Namespace) -> int:
+    from anabranch.connectors.running import run
+    from anabranch.model.validity import Quarantine
+
+    aside = _Aside(job, [])
+    output = output_of(job)
+    with progress(f"{job.file.name}") as told:
+        running = run(
+            job.stream, job.inputs(), on_invalid=Quarantine(aside), on_late=Quarantine(aside), progress=told
+        )
+        counted = _Counted(running)
+        try:
+            output.write(counted, job.stream)
+        finally:
+            running.close()
+            kept = aside.write()
+    _conclude(job, running, counted, aside, kept, options)
+    return 1 if options.strict and aside.refusals else 0
+
+
+class _Counted:
+    """State: how many events and revisions a run has given."""
+
+    def __init__(self, running: Run) -> None:
+        self.running = running
+        self.out = 0
+
+    def __iter__(self) -> Iterator[Batch]:
+        from anabranch.model.batch import Kind
+
+        for given in self.running:
+            batch = given[""] if isinstance(given, dict) else given
+            self.out += int((batch.kind != Kind.STABLE).sum())
+            yield batch
+
+
+def output_of(job: PlanJob) -> FileOutput | FolderOutput:
+    """Where a plan is written by this process."""
+    from anabranch.connectors.files.output import FileOutput, FolderOutput
+    from anabranch.jobs.plan_sink import STANDARD
+
+    if job.folder is not None:
+        return FolderOutput(job.folder, job.sink.format)
+    assert job.out_file is not None, "checked"
+    form = "jsonl" if job.out_file == STANDARD and job.sink.format == "parquet" else None
+    return FileOutput(job.out_file, form)
+
+
+def _conclude(
+    job: PlanJob,
+    running: Run,
+    counted: _Counted,
+    aside: _Aside,
+    kept: Path | None,
+    options: argparse.Namespace,
+) -> None:
+    from anabranch.cli.display import time_field
+    from anabranch.model.time import tick_text
+
+    status = running.status()
+    rows = sum(source.heard for source in status.sources.values())
+    frontier = status.outputs.get("", next(iter(status.outputs.values())))
+    stream = sys.stderr if job.out == "standard output" else sys.stdout
+    if options.json:
+        told: dict[str, Any] = {
+            "end": "all was read",
+            "in": rows,
+            "out": counted.out,
+            "refused": dict(status.refused),
+            **time_field("stable", frontier),
+            "sources": {name: source.heard for name, source in status.sources.items()},
+            "sink": job.out,
+        }
+        print(json.dumps(told), file=stream, flush=True)
+        return
+    refused = "".join(f", {count:,} {rule}" for rule, count in status.refused.items())
+    say(f"all was read: {rows:,} in, {counted.out:,} out{refused}; stable to {tick_text(frontier)}")
+    for name, report in status.operators.items():
+        counts = [f"{count:,} {what}" for what, count in report.counts.items() if count]
+        if counts:
+            say(f"{name}: {', '.join(counts)}")
+    if kept is not None:
+        say(f"what was refused is in {kept}")
+    say(f"what came out is in {job.out}" if job.out != "standard output" else "that is all")
+
+
+def say(words: str) -> None:
+    """Tell a person."""
+    print(f"anabranch: {words}", file=sys.stderr, flush=True)

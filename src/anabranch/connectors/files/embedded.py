@@ -1,0 +1,93 @@
+"""A file as the source of a plan in this process: of elements, or of rows where columns have meanings."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from anabranch.connectors.files.formats import STANDARD
+from anabranch.connectors.files.local_path import local_path
+from anabranch.connectors.files.reading import Source as Recorded
+from anabranch.connectors.folder.reading import ENDINGS
+from anabranch.connectors.folder.row_feeds import row_intakes, rows_in
+from anabranch.engines.embedded.feeds import Extent, Feed
+from anabranch.engines.embedded.intake import Intake, element_intake
+from anabranch.model.origin import Origin
+from anabranch.model.validity import Quarantine, Rule, Violation
+from anabranch.plan.source import Source
+from anabranch.rows.refusal import Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class FileFeeds:
+    """One file."""
+
+    path: str
+
+    def feeds(self, source: Source, *, live: bool) -> list[Feed]:
+        """The file, from its first row to its last."""
+        if source.layout is None:
+            return [element_feed(source, [self.path])]
+        files = [_readable(local_path(self.path))]
+        extent = Extent(rows_in(files))
+        return [Feed(source.name, row_intakes(source, "", files, extent), extent=extent)]
+
+
+def _readable(file: Path) -> Path:
+    """A file of rows, if it is there and its ending tells a format."""
+    if file.suffix.lower() not in ENDINGS:
+        error = ValueError(f"the ending of {file} tells no format of rows, so it cannot be read")
+        error.add_note(f"Known are {' '.join(ENDINGS)}.")
+        raise error
+    file.open().close()  # so that a file that is not there is named as everywhere
+    return file
+
+
+def element_feed(source: Source, paths: Iterable[str], replica: str = "") -> Feed:
+    """Recorded elements, file after file."""
+    recorded = [Recorded.named(path) for path in paths]
+    sizes = [0 if one.path == STANDARD else _size(Path(one.path)) for one in recorded]
+    extent = Extent(sum(sizes))
+    return Feed(source.name, _elements(source, recorded, sizes, extent, replica), replica, extent=extent)
+
+
+def _size(path: Path) -> int:
+    if path.is_dir():
+        return sum(file.stat().st_size for file in path.iterdir() if file.is_file())
+    return path.stat().st_size
+
+
+def _elements(
+    source: Source, recorded: Iterable[Recorded], sizes: Iterable[int], extent: Extent, replica: str
+) -> Iterator[Intake]:
+    before = 0
+    for one, size in zip(recorded, sizes, strict=True):
+        broken: list[Violation] = []
+        number = 0
+        for batch in one.batches(policy=Quarantine(broken.append), progress=_Within(extent, before, size)):
+            origin = Origin(np.arange(number + 1, number + 1 + len(batch)), None, (one.path,))
+            number += len(batch)
+            taken = element_intake(source, batch, origin, replica=replica or None)
+            refused = [_refusal(violation, one.path, replica) for violation in broken]
+            broken.clear()
+            yield Intake(taken.spoken, refused)
+        before += size
+        extent.done = before
+
+
+@dataclass(frozen=True, slots=True)
+class _Within:
+    """How much of all has been read, by how much of one file has."""
+
+    extent: Extent
+    before: int
+    size: int
+
+    def __call__(self, done: float) -> None:
+        self.extent.done = self.before + int(self.size * done)
+
+
+def _refusal(violation: Violation, path: str, replica: str) -> Refusal:
+    place = f"{path}:{violation.position}"
+    return Refusal(Rule.MALFORMED.value, violation.detail, replica, place, str(violation.element))

@@ -1,0 +1,100 @@
+"""Plans that run in this process over what they are given: iterables, files, folders, topics and tables."""
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from anabranch.connectors.files.embedded import FileFeeds
+from anabranch.connectors.files.formats import STANDARD
+from anabranch.connectors.files.local_path import local_path
+from anabranch.connectors.folder.embedded import FolderFeeds
+from anabranch.engines.embedded.job import Job
+from anabranch.engines.embedded.job import open as open_job
+from anabranch.engines.embedded.job_status import JobStatus
+from anabranch.engines.embedded.live import WAITING
+from anabranch.engines.embedded.live import live as run_live
+from anabranch.engines.embedded.run import ROWS
+from anabranch.engines.embedded.run import run as run_job
+from anabranch.model.batch import Batch
+from anabranch.model.validity import Policy
+from anabranch.plan.stream import Stream
+
+
+class Run(Iterator[Any]):
+    """What comes out of a plan, batch by batch, as it is asked for; of several outputs, a dict of batches.
+
+    It is read once. Closing it, or leaving the loop over it, closes what is read.
+    """
+
+    def __init__(self, job: Job, output: Generator[dict[str, Batch], None, None]) -> None:
+        self.job = job
+        """The plan as it is after the last batch: its `status`, and its `dump` until all has ended."""
+        self._output = output
+
+    def __next__(self) -> Any:
+        output = next(self._output)
+        return output[""] if list(output) == [""] else output
+
+    def close(self) -> None:
+        """Read no further."""
+        self._output.close()
+
+    def status(self) -> JobStatus:
+        """How far sources and outputs are, and what every operator holds and has counted."""
+        return self.job.status()
+
+
+def run(
+    streams: Stream | Mapping[str, Stream],
+    inputs: Mapping[str, Any],
+    *,
+    live: bool = False,
+    rows: int = ROWS,
+    waiting: int = WAITING,
+    finish: bool = True,
+    state: bytes | None = None,
+    on_failure: Callable[[str, BaseException], object] | None = None,
+    on_invalid: Policy | None = None,
+    on_broken: Policy | None = None,
+    on_late: Policy | None = None,
+    progress: Callable[[float], object] | None = None,
+) -> Run:
+    """What comes out of a plan when its sources are read: one stream, or several by their names.
+
+    ``inputs`` has for each source what is read for it: an iterable of elements, rows, batches or tables; a
+    mapping from names of replicas to such; the path of a file; the path of a folder, in which each sub-folder
+    is a replica; or what `folder`, `kafka` and `delta_changes` describe. Files hold elements where the source
+    is of elements, and rows where it is of rows.
+
+    They are read side by side up to where they end now, at most ``rows`` at a time, in an order that depends
+    on nothing but what they say. ``live``: each by a thread of its own, at most ``waiting`` pieces ahead, as
+    it arrives; folders, topics and tables are followed until the run is closed, and ``on_failure`` is told of
+    inputs that failed. ``progress`` is told how much has been read, from 0 to 1.
+
+    ``state`` is what `Job.dump` gave, and inputs then are what comes after. With ``finish=False`` sources are
+    not taken to be over when they have been read, so ``run(…).job`` can be dumped, and go on another time.
+    What is invalid, breaks a promise or is late is answered as in `open`.
+
+    >>> import anabranch as ab
+    >>> levels = ab.source("levels", {"room": "string", "level": "int64", "at": "int64"}, start="at")
+    >>> rows = [{"room": "A", "level": 5, "at": 1}, {"room": "B", "level": 2, "at": 3}]
+    >>> for batch in run(levels.filter(ab.col("level") > 3), {"levels": rows}):
+    ...     print(*batch.elements(), sep="\\n")
+    Insert(payload={'room': 'A', 'level': 5}, start=1, end=2)
+    Stable(time=9223372036854775807)
+    """
+    job = open_job(streams, state, on_invalid=on_invalid, on_broken=on_broken, on_late=on_late)
+    read = {name: _read(given) for name, given in inputs.items()}
+    if live:
+        return Run(job, run_live(job, read, waiting=waiting, on_failure=on_failure))
+    return Run(job, run_job(job, read, rows=rows, finish=finish, progress=progress))
+
+
+def _read(given: Any) -> Any:
+    """What is read; a path is a file or a folder."""
+    if not isinstance(given, str | Path):
+        return given
+    if str(given) == STANDARD:
+        return FileFeeds(STANDARD)
+    path = local_path(given)
+    return FolderFeeds(path) if path.is_dir() else FileFeeds(str(path))

@@ -1,0 +1,102 @@
+"""What a run reads: feeds, each of which says in its own order what one channel of a source does.
+
+An iterable is one feed. A mapping from names of replicas to iterables is one for each. Whatever else can be
+read (files, topics, tables) makes its own.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from anabranch.engines.embedded.job import Job
+from anabranch.model.time import BEGINNING
+from anabranch.plan.node import PlanError
+from anabranch.plan.source import Source
+
+
+@dataclass(slots=True)
+class Extent:
+    """State: how much there is of a feed, and how much of it has been read, in whatever it is measured."""
+
+    size: int
+    done: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """One channel of a source, and what it says."""
+
+    source: str
+    items: Iterable[Any]
+    replica: str = ""
+    """Who says it; none where the source is not of replicas, or what is said names them."""
+    channel: str = ""
+    extent: Extent | None = None
+    """None: nobody knows where it ends."""
+
+    @property
+    def label(self) -> str:
+        """What it is called, for people."""
+        return " ".join(part for part in (self.source, self.replica, self.channel) if part)
+
+    def reached(self, job: Job) -> int:
+        """How far it has come."""
+        gate = job.gates[self.source]
+        if not self.replica and not self.channel:
+            return min((gate.reached(name) for name in gate.frontiers), default=BEGINNING)
+        return gate.frontiers.get(self.replica, {}).get(self.channel, BEGINNING)
+
+
+@runtime_checkable
+class Readable(Protocol):
+    """Something that can be read, for a source of a plan."""
+
+    def feeds(self, source: Source, *, live: bool) -> list[Feed]:
+        """What is read of it, up to where it ends now unless that is to go on (``live``)."""
+        ...
+
+
+def feeds_of(job: Job, inputs: Mapping[str, Any], *, live: bool = False) -> list[Feed]:
+    """The feeds of all sources of a job."""
+    _check_inputs(job, inputs)
+    return [feed for name, given in inputs.items() for feed in _feeds(job.sources[name], given, live=live)]
+
+
+def enter(job: Job, feeds: Iterable[Feed]) -> None:
+    """Let all in that are going to speak, so that nobody is late only because others were read first."""
+    for feed in feeds:
+        gate = job.gates[feed.source]
+        if feed.replica and feed.replica not in gate.frontiers:
+            job.join(feed.source, feed.replica)
+        if feed.channel:
+            gate.expect(feed.replica, feed.channel)
+
+
+def _feeds(source: Source, given: Any, *, live: bool) -> list[Feed]:
+    if isinstance(given, Readable):
+        return given.feeds(source, live=live)
+    if not isinstance(given, Mapping):
+        return [Feed(source.name, given, extent=_extent(given))]
+    if not source.replicated:
+        error = PlanError(f"{source.name!r} is not of replicas, and is given as a mapping of them")
+        error.add_note("Give the source replica=…, or one iterable of rows, not a row by itself.")
+        raise error
+    return [Feed(source.name, items, str(name), extent=_extent(items)) for name, items in given.items()]
+
+
+def _extent(items: Any) -> Extent | None:
+    return Extent(len(items)) if isinstance(items, list | tuple) else None
+
+
+def _check_inputs(job: Job, inputs: Mapping[str, Any]) -> None:
+    """Raise where inputs are not the sources of a plan."""
+    for name in job.sources:
+        if name not in inputs:
+            error = PlanError(f"the plan has a source {name!r}, and nothing is given for it")
+            error.add_note(f"Given are {', '.join(map(repr, inputs)) or 'none'}.")
+            raise error
+    for name in inputs:
+        if name not in job.sources:
+            error = PlanError(f"the plan has no source {name!r}")
+            error.add_note(f"Its sources are {', '.join(map(repr, job.sources))}.")
+            raise error

@@ -1,0 +1,125 @@
+"""What can be known of a plan before it runs: that its sources are there with its columns, and its sink."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from anabranch.connectors.files.formats import STANDARD
+from anabranch.connectors.folder.listing import listing
+from anabranch.connectors.folder.reading import ENDINGS, file_schema, format_of
+from anabranch.jobs.plan_job import Ends, PlanJob
+from anabranch.jobs.writable import check_writable, nearest
+from anabranch.model.schema import SchemaError
+from anabranch.plan.source import Source
+
+
+def check_plan(job: PlanJob, *, embedded: bool) -> None:
+    """Raise the first reason why a plan would not run."""
+    try:
+        _check_sink(job, embedded=embedded)
+        for name, source in job.sources.items():
+            try:
+                _check_source(job, source)
+            except (ValueError, TypeError, OSError, ImportError) as error:
+                error.add_note(f"It is what is read for source {name!r}.")
+                raise
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        error.add_note(f"In {job.file}.")
+        raise
+
+
+def readings(job: PlanJob) -> dict[str, str]:
+    """What is read for each source, for people."""
+    return {name: _reading(job, source) for name, source in job.sources.items()}
+
+
+def _path(job: PlanJob, given: Any) -> Path | None:
+    path = given.path if isinstance(given, Ends) else given
+    if not isinstance(path, str | Path) or str(path) == STANDARD:
+        return None
+    return job.place(str(path))
+
+
+def _check_source(job: PlanJob, source: Source) -> None:
+    given = job.ends[source.name]
+    if isinstance(given, Ends) and given.kafka is not None:
+        from anabranch.connectors.kafka.cluster import check_packages
+
+        check_packages()
+    path = _path(job, given)
+    if path is None:
+        return
+    if not path.exists():
+        error = FileNotFoundError(f"{path} is not there")
+        error.add_note("Paths are relative to the file of the job.")
+        raise error
+    if source.layout is None:
+        return
+    for file in _files(path):
+        _check_columns(source, file)
+
+
+def _files(path: Path) -> list[Path]:
+    """The first files of a folder that say their columns, one of each replica; a file by itself."""
+    if path.is_file():
+        if path.suffix.lower() not in ENDINGS:
+            error = ValueError(f"the ending of {path} tells no format of rows, so it cannot be read")
+            error.add_note(f"Known are {' '.join(ENDINGS)}.")
+            raise error
+        return [path]
+    replicas = listing(path).files.values()
+    return [next(iter(files.values())) for files in replicas if files]
+
+
+def _check_columns(source: Source, file: Path) -> None:
+    if format_of(file.name) == "jsonl":
+        return
+    there = file_schema(str(file))
+    assert source.columns is not None, "rows have columns"
+    for field in source.columns:
+        of_folder = source.layout is not None and field.name == source.layout.replica
+        if field.name not in there.names and not of_folder:
+            error = SchemaError(f"{file} has no column {field.name!r}, and source {source.name!r} has")
+            error.add_note(f"Its columns are {', '.join(map(repr, there.names))}.")
+            raise error
+
+
+def _check_sink(job: PlanJob, *, embedded: bool) -> None:
+    from anabranch.connectors.files.output import FileOutput, FolderOutput
+
+    if embedded and job.sink.needs_spark is not None:
+        error = ValueError(f"[sink.{job.sink.needs_spark}] is written by Spark, and the engine is embedded")
+        error.add_note('Leave --engine out, or write path = "out" or file = "out.parquet" in [sink].')
+        raise error
+    if not embedded and job.out_file is not None:
+        error = ValueError(f"Spark writes to folders, topics and tables, and the sink is {job.out}")
+        error.add_note('Add --engine embedded, or write path = "out" in [sink].')
+        raise error
+    if not embedded and job.folder is not None and job.sink.format == "arrow":
+        error = ValueError("[sink] format is parquet or jsonl on Spark, and it is 'arrow'")
+        error.add_note("Add --engine embedded, or leave format out.")
+        raise error
+    if job.out_file is not None and job.out_file != STANDARD:
+        FileOutput(job.out_file).check()
+        check_writable(nearest(Path(job.out_file).parent), f"sink ({job.out_file})")
+    if job.folder is not None:
+        check_writable(nearest(job.folder), f"sink ({job.folder})")
+        if embedded:
+            FolderOutput(job.folder).check()
+
+
+def _reading(job: PlanJob, source: Source) -> str:
+    given = job.ends[source.name]
+    path = _path(job, given)
+    if path is not None and path.is_dir() and source.layout is not None:
+        there = listing(path).files
+        counts = [
+            f"{name} {len(files)} file{'s' if len(files) != 1 else ''}" for name, files in there.items()
+        ]
+        return f"{path}: {', '.join(counts)}"
+    if path is not None:
+        return str(path)
+    if isinstance(given, Ends):
+        return str(given.kafka or given.delta or "standard input")
+    return type(given).__name__

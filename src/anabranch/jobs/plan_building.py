@@ -1,0 +1,254 @@
+"""The stream that the sections of a plan describe; what is wrong names the step, its line and its text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from anabranch.expressions.parsing import parsed
+from anabranch.jobs.plan_sections import (
+    FinalSection,
+    HopSection,
+    MergeStepSection,
+    PlanSourceSection,
+    StepSection,
+    StreamSection,
+)
+from anabranch.jobs.sections import keys, section, unknown
+from anabranch.plan.build import merge, source, union
+from anabranch.plan.line import Line, told
+from anabranch.plan.node import PlanError
+from anabranch.plan.replicas import Replicas
+from anabranch.plan.stream import Stream
+from anabranch.rows.layout import names_of
+
+_PLAIN = ("started", "ended", "sort", "final", "merge")
+"""Steps that a word by itself says."""
+
+
+def built(file: Path, sources: Mapping[str, PlanSourceSection], plan: Mapping[str, StreamSection]) -> Stream:
+    """What comes out of a plan: the stream that no other reads. One without a name is alone."""
+    return _Building(file, sources, plan).result()
+
+
+def stream_sections(values: Any) -> dict[str, StreamSection]:
+    """``[plan]``, or each ``[plan.NAME]``."""
+    if not isinstance(values, Mapping):
+        raise ValueError(f"[plan] has keys and values, it is {values!r}")
+    own = keys(StreamSection)
+    if not values or {*own} & {*values} or not all(isinstance(one, Mapping) for one in values.values()):
+        return {"": section(StreamSection, values, "[plan]")}
+    return {name: section(StreamSection, one, f"[plan.{name}]") for name, one in values.items()}
+
+
+class _Building:
+    """State: the streams that have been built, and those that are being built, each because of the last."""
+
+    def __init__(
+        self, file: Path, sources: Mapping[str, PlanSourceSection], plan: Mapping[str, StreamSection]
+    ) -> None:
+        self.text = file.read_text(encoding="utf-8").splitlines()
+        self.file, self.sources, self.plan = file, sources, plan
+        self.made: dict[str, Stream | Replicas] = {}
+        self.making: list[str] = []
+
+    def result(self) -> Stream:
+        for name in self.plan:
+            if name in self.sources:
+                error = PlanError(
+                    f"a name stands for one stream, and {name!r} is a source and one of the plan"
+                )
+                error.add_note(f"Rename [plan.{name}].")
+                raise error
+        read = {one for section in self.plan.values() for one in section.reads()}
+        ends = [name for name in self.plan if name not in read]
+        for name in self.plan:
+            self._stream(name)
+        if len(ends) > 1:
+            error = PlanError(
+                f"one stream comes out of a plan, and nobody reads {', '.join(map(repr, ends))}"
+            )
+            error.add_note("Merge them, make a union of them, or take out what is not used.")
+            raise error
+        (last,) = ends
+        found = self.made[last]
+        if isinstance(found, Replicas):
+            error = PlanError(f"what comes out is one stream, and {found.node.words()} is of replicas")
+            error.add_note('Add "merge" to the steps.')
+            raise error
+        unused = [name for name in self.sources if name not in read and name not in self._defaults()]
+        if unused:
+            error = PlanError(f"a source is there to be read, and nobody reads {unused[0]!r}")
+            error.add_note(f"Take [sources.{unused[0]}] out, or name it in from, merge or union.")
+            raise error
+        return found
+
+    def _defaults(self) -> list[str]:
+        """The source that a stream is from which names none: the only one."""
+        alone = len(self.sources) == 1 and any(not one.reads() for one in self.plan.values())
+        return list(self.sources) if alone else []
+
+    def _stream(self, name: str) -> Stream | Replicas:
+        if name in self.made:
+            return self.made[name]
+        if name in self.making:
+            circle = [*self.making[self.making.index(name) :], name]
+            error = PlanError(f"a stream is not made of itself, and {' is made of '.join(circle)}")
+            error.add_note("Let one of them be from a source.")
+            raise error
+        self.making.append(name)
+        if name in self.sources:
+            with self._at(self._header(f"sources.{name}"), f"[sources.{name}]"):
+                self.made[name] = source(name, **self.sources[name].arguments())
+        elif name in self.plan:
+            self.made[name] = self._steps(name, self.plan[name])
+        else:
+            known = [*self.sources, *self.plan]
+            raise unknown(f"there is no source or stream {name!r}", name, known, "There are")
+        self.making.pop()
+        return self.made[name]
+
+    def _steps(self, name: str, given: StreamSection) -> Stream | Replicas:
+        where = f"[plan.{name}]" if name else "[plan]"
+        line = self._header(f"plan.{name}" if name else "plan")
+        with self._at(line, where):
+            stream = self._begin(given, where)
+        for number, step in enumerate(given.steps, 1):
+            word = step if isinstance(step, str) else next(iter(step), "")
+            line = self._after(line, word)
+            with self._at(line, f"step {number} of {where}"):
+                stream = _applied(stream, _step(step, where, number))
+        return stream
+
+    def _begin(self, given: StreamSection, where: str) -> Stream | Replicas:
+        said = [key for key, value in zip(("from", "merge", "union"), _made_of(given), strict=True) if value]
+        if len(said) > 1:
+            error = PlanError(f"{where} is from one stream or joins several, and it has {' and '.join(said)}")
+            error.add_note("Give each its own [plan.NAME].")
+            raise error
+        if not said:
+            if len(self.sources) != 1:
+                error = PlanError(f"{where} does not say what it is from, and there is more than one source")
+                error.add_note(f"Write from = {next(iter(self.sources), 'NAME')!r}.")
+                raise error
+            return self._stream(next(iter(self.sources)))
+        if given.origin is not None:
+            return self._stream(given.origin)
+        if given.union is not None:
+            parts: list[Any] = [self._stream(name) for name in given.union]
+            return union(*parts)
+        settings = given.merge if isinstance(given.merge, MergeStepSection) else MergeStepSection()
+        named = settings.of if isinstance(settings.of, Mapping) else {name: name for name in given.reads()}
+        streams: dict[str, Any] = {label: self._stream(name) for label, name in named.items()}
+        return merge(streams, **settings.arguments())
+
+    @contextmanager
+    def _at(self, line: int, where: str) -> Iterator[None]:
+        """What is made here is of a line of the file, and what goes wrong is told with it."""
+        try:
+            with told(Line(str(self.file), line)):
+                yield
+        except (ValueError, TypeError) as error:
+            if not any(note.startswith(("In step", "In [")) for note in _notes(error)):
+                error.add_note(f"In {where}.")
+            raise
+
+    def _header(self, name: str) -> int:
+        """The line where a table begins."""
+        wanted = re.compile(rf"\s*\[\s*{re.escape(name)}\s*\]|\s*{re.escape(name)}\s*=")
+        return next((n for n, line in enumerate(self.text, 1) if wanted.match(line)), 1)
+
+    def _after(self, line: int, word: str) -> int:
+        """The line after one in which a step begins."""
+        wanted = re.compile(rf"""[{{"'\s]{re.escape(word)}["'\s=]""")
+        lines = enumerate(self.text[line - 1 :], line)
+        return next((n for n, text in lines if wanted.search(f" {text} ")), line)
+
+
+def _notes(error: BaseException) -> list[str]:
+    return list(getattr(error, "__notes__", ()))
+
+
+def _made_of(given: StreamSection) -> tuple[Any, Any, Any]:
+    return given.origin, given.merge, given.union
+
+
+def _step(given: str | Mapping[str, Any], where: str, number: int) -> tuple[str, Any]:
+    """The operator of a step, and its arguments."""
+    what = f"step {number} of {where}"
+    if isinstance(given, str):
+        if given not in _PLAIN:
+            known = keys(StepSection)
+            if given in known:
+                error = ValueError(f"{what} is {given!r}, which needs to be told more")
+                error.add_note(f"Write {{ {given} = … }}.")
+                raise error
+            raise unknown(f"{what} is no operator: {given!r}", given, known, "Operators are")
+        return given, True
+    found = section(StepSection, given, what)
+    said = {name: getattr(found, name) for name in keys(StepSection)}
+    named = [(name, value) for name, value in said.items() if value is not None]
+    if len(named) != 1:
+        error = ValueError(f"a step is one operator, {what} has {len(named) or 'none'}")
+        error.add_note("Write one after the other: steps = [{ filter = … }, { select = … }].")
+        raise error
+    return named[0]
+
+
+def _applied(stream: Stream | Replicas, step: tuple[str, Any]) -> Stream | Replicas:
+    """What comes of a step."""
+    name, value = step
+    if isinstance(stream, Replicas) and name not in _OF_ROWS and name != "merge":
+        error = PlanError(f"{name} is of one stream, and {stream.node.words()} is of replicas")
+        error.add_note('Put the step "merge" before it.')
+        raise error
+    if isinstance(stream, Stream) and name == "merge":
+        error = PlanError(f"the step merge is of replicas, and {stream.node.words()} is one stream")
+        error.add_note("Streams are merged by a stream of their own: [plan.NAME] with merge = [NAME, …].")
+        raise error
+    if value is False:
+        raise PlanError(f"{name} is done or left out, {name} = false is neither")
+    call: Callable[..., Any] = getattr(stream, name)
+    match value:
+        case HopSection(size=size, every=every):
+            return call(size, every)
+        case FinalSection(ordered=ordered):
+            return call(ordered=ordered)
+        case MergeStepSection(of=of):
+            if of is not None:
+                raise PlanError("the step merge is of the replicas of a source, and of names streams")
+            return call(**value.arguments())
+        case True:
+            return call()
+    if name == "drop":
+        return call(*(names_of(value) or ()))
+    return _OF_ROWS[name](call, value) if name in _OF_ROWS else call(value)
+
+
+def _selected(select: Callable[..., Any], value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return select(**_parsed(value))
+    columns = []
+    for one in value:
+        if isinstance(one, Mapping):
+            columns += [made.alias(name) for name, made in _parsed(one).items()]
+        else:
+            columns.append(parsed(one))
+    return select(*columns)
+
+
+def _parsed(texts: Mapping[str, str]) -> dict[str, Any]:
+    return {name: parsed(text) for name, text in texts.items()}
+
+
+_OF_ROWS: dict[str, Callable[[Callable[..., Any], Any], Any]] = {
+    "filter": lambda call, value: call(parsed(value)),
+    "select": _selected,
+    "with_columns": lambda call, value: call(**_parsed(value)),
+    "drop": lambda call, value: call(*(names_of(value) or ())),
+    "rename": lambda call, value: call(value),
+}
+"""Operators that replicas have too, and how each is called."""

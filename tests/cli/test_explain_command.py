@@ -1,0 +1,63 @@
+"""``anabranch explain``: a plan in words, and as a picture."""
+
+import json
+
+import pytest
+
+from anabranch.cli.main import main
+
+PLAN = """
+[sources.readings]
+path = "feeds"
+columns = { room = "string", level = "int64", at = "int64", replica = "string" }
+start = "at"
+disorder = 2
+replica = "replica"
+lossy = true
+
+[plan]
+steps = [{ filter = "level > 3" }, "merge"]
+"""
+
+
+@pytest.fixture
+def job(tmp_path):
+    (tmp_path / "job.toml").write_text(PLAN)
+    return str(tmp_path / "job.toml")
+
+
+def test_a_plan_is_told_without_reading_anything(job, capsys):
+    assert main(["explain", job]) == 0
+    told = capsys.readouterr().out
+    assert "filter level > 3" in told
+    assert "R4" in told
+
+
+def test_a_picture_is_written_beside_the_words(job, tmp_path, capsys):
+    assert main(["explain", job, "--picture", str(tmp_path / "plan.svg")]) == 0
+    assert (tmp_path / "plan.svg").read_text().startswith("<svg")
+    assert "filter" in capsys.readouterr().out
+
+
+def test_programs_are_told_in_json(job, capsys):
+    assert main(["explain", job, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["sources"] == ["readings"]
+    assert told["columns"] == {"room": "string", "level": "int64"}
+
+
+def test_a_plan_that_means_nothing_is_told_as_misuse(job, tmp_path, capsys):
+    (tmp_path / "job.toml").write_text(PLAN.replace("level > 3", "levle > 3"))
+    assert main(["explain", job]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("anabranch: ")
+    assert "levle" in told
+    assert "job.toml" in told
+
+
+def test_a_merge_by_itself_is_no_plan(tmp_path, capsys):
+    (tmp_path / "job.toml").write_text(
+        '[source]\npath = "feeds"\n[merge]\nstart = "at"\nkind = "kind"\n[sink]\npath = "out"\n'
+    )
+    assert main(["explain", str(tmp_path / "job.toml")]) == 2
+    assert "--check" in capsys.readouterr().err

@@ -1,0 +1,171 @@
+"""``anabranch run --engine embedded``: a plan in this process, written as whole files."""
+
+import json
+import subprocess
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+
+from anabranch import Insert, Relation, read
+from anabranch.cli.main import main
+
+SOURCE = """
+[sources.readings]
+path = "feeds"
+columns = { room = "string", level = "int64", at = "timestamp[us, tz=UTC]", replica = "string" }
+start = "at"
+duration = "5 minutes"
+disorder = "10 minutes"
+replica = "replica"
+lossy = true
+
+[plan]
+steps = [{ filter = "level > 3" }, "merge"]
+"""
+
+
+@pytest.fixture
+def place(tmp_path):
+    for replica, rooms in {"east": "AB", "west": "AC"}.items():
+        (tmp_path / "feeds" / replica).mkdir(parents=True)
+        rows = [{"room": room, "level": 5, "at": f"2026-03-01T12:0{n}:00Z"} for n, room in enumerate(rooms)]
+        rows.append({"room": "low", "level": 1, "at": "2026-03-01T12:05:00Z"})
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / "feeds" / replica / "1.jsonl").write_text(f"{text}no row\n")
+    return tmp_path
+
+
+def run(place, sink, *options):
+    (place / "job.toml").write_text(f"{SOURCE}\n[sink]\n{sink}\n")
+    return main(["run", str(place / "job.toml"), "--engine", "embedded", *options])
+
+
+def rooms(*paths):
+    relation = Relation()
+    for path in paths:
+        for batch in read(str(path)):
+            relation.apply(batch)
+    return sorted(event.payload["room"] for event in relation.events())
+
+
+@pytest.mark.parametrize("form", ["parquet", "jsonl", "arrow"])
+def test_a_folder_has_what_the_plan_means_and_is_read_as_what_a_run_has_written(place, form, capsys):
+    assert run(place, f'path = "out"\nformat = "{form}"') == 0
+    assert rooms(place / "out") == ["A", "B", "C"]
+    told = capsys.readouterr().err
+    assert "all was read: 8 in, 3 out, 2 malformed; stable to ∞" in told
+    assert f"what came out is in {place / 'out'}" in told
+    assert main(["show", str(place / "out")]) == 0
+
+
+@pytest.mark.parametrize("file", ["out.parquet", "out.jsonl", "out.txt", "out.arrow"])
+def test_a_file_has_what_the_plan_means_in_the_format_of_its_ending(place, file):
+    assert run(place, f'file = "{file}"') == 0
+    assert rooms(place / file) == ["A", "B", "C"]
+
+
+def test_without_a_sink_elements_go_to_standard_output_and_the_summary_does_not(place, capfdbinary):
+    assert run(place, "") == 0
+    found = capfdbinary.readouterr()
+    kinds = [json.loads(line) for line in found.out.splitlines()]
+    assert len(kinds) > 3
+    assert b"all was read" in found.err
+
+
+def test_refused_rows_are_in_the_quarantine_with_file_and_line(place, capsys):
+    assert run(place, 'path = "out"') == 0
+    (kept,) = (place / "out/_quarantine").iterdir()
+    rows = [json.loads(line) for line in kept.read_text().splitlines()]
+    assert sorted(row["place"] for row in rows) == [
+        f"{place}/feeds/{name}/1.jsonl:4" for name in ("east", "west")
+    ]
+    assert {row["raw"] for row in rows} == {"no row"}
+    assert str(kept) in capsys.readouterr().err
+
+
+def test_strict_is_not_satisfied_with_refused_rows(place):
+    assert run(place, 'path = "out"', "--strict") == 1
+
+
+def test_programs_are_told_the_end_in_json(place, capsys):
+    assert run(place, 'path = "out"', "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["in"], told["out"], told["refused"]) == (8, 3, {"malformed": 2})
+
+
+def test_check_says_what_would_be_done_and_does_nothing(place, capsys):
+    assert run(place, 'path = "out"', "--check") == 0
+    told = capsys.readouterr().out
+    assert "filter level > 3" in told
+    assert "east 1 file, west 1 file" in told
+    assert str(place / "out") in told
+    assert not (place / "out").exists()
+
+
+def test_check_finds_what_is_missing(place, capsys):
+    assert run(place, 'path = "no/such/folder/out"', "--check") == 0
+    (place / "feeds/east/1.jsonl").rename(place / "feeds/east/1.csv")
+    assert run(place, 'path = "out"', "--check") == 2
+    assert "tells no format" in capsys.readouterr().err
+
+
+def test_a_folder_that_was_written_before_is_not_written_again(place, capsys):
+    assert run(place, 'path = "out"') == 0
+    assert run(place, 'path = "out"') == 2
+    assert "has files already" in capsys.readouterr().err
+
+
+def test_an_interrupt_leaves_whole_files_only(tmp_path):
+    (tmp_path / "job.py").write_text(
+        "import anabranch as ab\n"
+        "stream = ab.source('rows', {'room': 'string', 'at': 'int64'}, start='at', disorder=0)\n"
+        "def rows():\n"
+        "    for n in range(0, 100_000, 1000):\n"
+        "        yield [{'room': 'A', 'at': at} for at in range(n, n + 1000)]\n"
+        "    raise KeyboardInterrupt\n"
+        "SOURCES = {'rows': rows()}\n"
+        "SINK = {'path': 'out'}\n"
+    )
+    assert main(["run", str(tmp_path / "job.py"), "--engine", "embedded"]) == 130
+    files = sorted((tmp_path / "out").iterdir())
+    assert [file.name.split("-", 1)[1] for file in files] == [
+        "000000000-0000.parquet",
+        "000000000-stable.parquet",
+    ]
+    assert pq.read_metadata(files[0]).num_rows >= 65_536
+    inserts = [e for batch in read(str(tmp_path / "out")) for e in batch.elements() if isinstance(e, Insert)]
+    assert [e.start for e in inserts] == list(range(len(inserts)))
+
+
+def test_a_single_file_is_not_there_where_the_run_was_interrupted(tmp_path):
+    (tmp_path / "job.py").write_text(
+        "import anabranch as ab\n"
+        "stream = ab.source('rows', {'room': 'string', 'at': 'int64'}, start='at', disorder=0)\n"
+        "def rows():\n"
+        "    yield [{'room': 'A', 'at': 1}]\n"
+        "    raise KeyboardInterrupt\n"
+        "SOURCES = {'rows': rows()}\n"
+        "SINK = {'file': 'out.parquet'}\n"
+    )
+    assert main(["run", str(tmp_path / "job.py"), "--engine", "embedded"]) == 130
+    assert [file.name for file in tmp_path.iterdir() if file.suffix not in (".py",)] == []
+
+
+def test_a_job_without_a_plan_needs_spark(tmp_path, capsys):
+    (tmp_path / "job.toml").write_text(
+        '[source]\npath = "feeds"\n[merge]\nstart = "at"\nkind = "kind"\n[sink]\npath = "out"\n'
+    )
+    assert main(["run", str(tmp_path / "job.toml"), "--engine", "embedded"]) == 2
+    assert "[plan]" in capsys.readouterr().err
+
+
+def test_no_spark_is_in_the_process(place):
+    (place / "job.toml").write_text(f'{SOURCE}\n[sink]\npath = "out"\n')
+    program = (
+        "import sys\nfrom anabranch.cli.main import main\n"
+        f"main(['run', {str(place / 'job.toml')!r}, '--engine', 'embedded'])\n"
+        "sys.exit(any(name.split('.')[0] in ('pyspark', 'py4j') for name in sys.modules))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True)
+    assert done.returncode == 0, done.stderr

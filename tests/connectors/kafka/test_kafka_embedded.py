@@ -1,0 +1,85 @@
+"""Topics as sources of plans, without Spark."""
+
+from collections import Counter
+
+import pytest
+
+import anabranch as ab
+from anabranch import Quarantine, Relation, col
+from anabranch.connectors.kafka.cluster import TopicError
+
+ROOMS = {"room": "string", "at": "int64"}
+HEARD = {**ROOMS, "who": "string"}
+
+
+def events_of(run):
+    relation = Relation()
+    for batch in run:
+        relation.apply(batch)
+    return Counter((event.payload["room"], event.start) for event in relation.events())
+
+
+def test_topics_are_replicas_read_to_their_ends(broker, topic, send):
+    east, west = topic(partitions=2), topic()
+    send(east, {"room": "A", "at": 1}, {"room": "B", "at": 20}, partition=0)
+    send(east, {"room": "C", "at": 2}, partition=1)
+    send(west, {"room": "A", "at": 1}, {"room": "D", "at": 21})
+    heard = ab.source("heard", HEARD, start="at", disorder=2, replica="who", lossy=True)
+    told = []
+    door = ab.kafka({"east": east, "west": west}, servers=broker.servers)
+    run = ab.run(heard.filter(col("room") != "D").merge(), {"heard": door}, progress=told.append)
+    assert events_of(run) == Counter([("A", 1), ("B", 20), ("C", 2)])
+    assert told[-1] == 1.0
+
+
+def test_nothing_is_stable_before_every_partition_has_spoken(broker, topic, send):
+    name = topic(partitions=3)
+    send(name, *({"room": "A", "at": at} for at in range(50)), partition=0)
+    send(name, *({"room": "B", "at": at} for at in range(50)), partition=2)
+    levels = ab.source("levels", ROOMS, start="at", disorder=0)
+    found = events_of(ab.run(levels.final(), {"levels": ab.kafka(name, servers=broker.servers)}))
+    assert found == Counter([(room, at) for room in "AB" for at in range(50)])
+
+
+def test_a_value_that_is_no_row_is_set_aside_with_its_partition_and_offset(broker, topic, send):
+    name = topic()
+    send(name, {"room": "A", "at": 9}, b"nothing", {"room": "late", "at": 1})
+    aside = Quarantine()
+    levels = ab.source("levels", ROOMS, start="at", disorder=0)
+    door = ab.kafka(name, servers=broker.servers)
+    assert events_of(ab.run(levels, {"levels": door}, on_invalid=aside)) == Counter([("A", 9), ("late", 1)])
+    assert [one.place for one in aside.violations] == [f"{name}[0]@1"]
+
+
+def test_key_and_time_of_a_record_are_columns(broker, topic, send):
+    name = topic()
+    send(name, {"at": 1}, key="A", timestamp=5000)
+    columns = {"at": "int64", "room": "string", "heard": "timestamp[us, tz=UTC]"}
+    levels = ab.source("levels", columns, start="at")
+    door = ab.kafka(name, servers=broker.servers, key="room", timestamp="heard")
+    run = ab.run(levels.select("room"), {"levels": door})
+    assert events_of(run) == Counter([("A", 1)])
+
+
+def test_a_live_topic_is_followed(broker, topic, send):
+    name = topic()
+    send(name, {"room": "A", "at": 1})
+    run = ab.run(
+        ab.source("levels", ROOMS, start="at"), {"levels": ab.kafka(name, servers=broker.servers)}, live=True
+    )
+    assert [e.payload["room"] for e in next(run).elements()] == ["A"]
+    send(name, {"room": "B", "at": 2})
+    assert [e.payload["room"] for e in next(run).elements()] == ["B"]
+    run.close()
+
+
+def test_a_topic_that_is_not_there_is_named(broker):
+    door = ab.kafka("no-such-topic", servers=broker.servers)
+    with pytest.raises(TopicError, match="no-such-topic"):
+        ab.run(ab.source("levels", ROOMS, start="at"), {"levels": door})
+
+
+def test_several_topics_need_a_source_of_replicas(broker):
+    door = ab.kafka(["a", "b"], servers=broker.servers)
+    with pytest.raises(ab.PlanError, match="not of replicas"):
+        ab.run(ab.source("levels", ROOMS, start="at"), {"levels": door})

@@ -1,0 +1,276 @@
+"""Plans over iterables, files and folders, without Spark."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import anabranch as ab
+from anabranch import Insert, Quarantine, Relation, Stable, col
+from anabranch.connectors.files.output import FolderOutput
+from anabranch.model.schema import SchemaError
+from anabranch.model.time import FOREVER
+
+ROOMS = {"room": "string", "at": "int64"}
+HEARD = {**ROOMS, "who": "string"}
+
+
+def lines(path: Path, rows: list[Any], ending: str = "") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows) + ending)
+    return path
+
+
+def rows_of(*pairs: tuple[str, int]) -> list[dict[str, Any]]:
+    return [{"room": room, "at": at} for room, at in pairs]
+
+
+def relation_of(run: Any) -> Relation:
+    relation = Relation()
+    for batch in run:
+        relation.apply(batch)
+    return relation
+
+
+def events_of(run: Any) -> Counter[tuple[str, int, int]]:
+    relation = relation_of(run)
+    return Counter(
+        {(event.payload["room"], event.start, event.end): count for event, count in relation.current().rows()}
+    )
+
+
+def written(path: Path, rows: list[dict[str, Any]], form: str, schema: dict[str, str] = ROOMS) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = pa.Table.from_pylist(rows, pa.schema(list(schema.items())))
+    if form == "parquet":
+        pq.write_table(table, path, row_group_size=3)
+    elif form == "arrow":
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+    else:
+        lines(path, rows)
+
+
+class TestIterables:
+    def test_a_plan_over_lists_of_rows_gives_what_they_mean_and_ends(self):
+        levels = ab.source("levels", ROOMS, start="at", duration=3)
+        run = ab.run(levels.filter(col("room") == "A"), {"levels": rows_of(("A", 1), ("B", 2))})
+        assert [element for batch in run for element in batch.elements()] == [
+            Insert({"room": "A"}, 1, 4),
+            Stable(FOREVER),
+        ]
+
+    def test_replicas_may_be_given_by_their_names(self):
+        heard = ab.source("heard", HEARD, start="at", disorder=2, replica="who", lossy=True)
+        inputs = {"heard": {"east": rows_of(("A", 1), ("C", 9)), "west": rows_of(("B", 2))}}
+        rows = {name: [{**row, "who": name} for row in some] for name, some in inputs["heard"].items()}
+        assert events_of(ab.run(heard.merge(), {"heard": rows})) == {
+            ("A", 1, 2): 1,
+            ("B", 2, 3): 1,
+            ("C", 9, 10): 1,
+        }
+
+    def test_several_outputs_come_as_a_dict(self):
+        levels = ab.source("levels", ROOMS, start="at")
+        streams = {"a": levels.filter(col("room") == "A"), "all": levels}
+        output = list(ab.run(streams, {"levels": rows_of(("A", 1), ("B", 2))}))
+        assert {name for part in output for name in part} == {"a", "all"}
+
+    def test_a_source_without_input_is_named_before_anything_is_read(self):
+        with pytest.raises(ab.PlanError, match="nothing is given for it"):
+            ab.run(ab.source("levels", ROOMS, start="at"), {})
+
+    def test_a_row_by_itself_is_no_mapping_of_replicas(self):
+        with pytest.raises(ab.PlanError, match="is given as a mapping"):
+            ab.run(ab.source("levels", ROOMS, start="at"), {"levels": {"room": "A", "at": 1}})
+
+    def test_progress_rises_to_one(self):
+        told: list[float] = []
+        levels = ab.source("levels", ROOMS, start="at")
+        list(ab.run(levels, {"levels": rows_of(*(("A", n) for n in range(9)))}, rows=2, progress=told.append))
+        assert told == sorted(told)
+        assert told[-1] == 1.0
+
+
+class TestFiles:
+    @pytest.mark.parametrize("form", ["jsonl", "parquet", "arrow"])
+    def test_a_file_of_rows_is_read_by_its_ending(self, tmp_path, form):
+        written(tmp_path / f"rows.{form}", rows_of(("A", 1), ("B", 2)), form)
+        levels = ab.source("levels", ROOMS, start="at")
+        found = events_of(ab.run(levels, {"levels": tmp_path / f"rows.{form}"}))
+        assert found == {("A", 1, 2): 1, ("B", 2, 3): 1}
+
+    @pytest.mark.parametrize("form", ["jsonl", "txt", "parquet", "arrow"])
+    def test_a_file_of_elements_is_read_where_the_source_is_of_elements(self, tmp_path, form):
+        recorded = [Insert({"room": "A"}, 1, 9), Stable(5)]
+        ab.write(str(tmp_path / f"stream.{form}"), recorded)
+        stream = ab.source("stream", {"room": "string"})
+        run = ab.run(stream, {"stream": str(tmp_path / f"stream.{form}")})
+        elements = [element for batch in run for element in batch.elements()]
+        assert elements == [*recorded, Stable(FOREVER)]
+
+    def test_recordings_that_promise_everything_are_compared_before_that(self, tmp_path):
+        for name, end in (("east", 7), ("west", 9)):
+            recorded = [Insert({"room": "A"}, 1, end), Stable(FOREVER)]
+            ab.write(str(tmp_path / f"{name}.jsonl"), recorded)
+        east, west = (ab.source(name, {"room": "string"}) for name in ("east", "west"))
+        run = ab.run(ab.merge(east, west), {name: tmp_path / f"{name}.jsonl" for name in ("east", "west")})
+        elements = [element for batch in run for element in batch.elements()]
+        assert Stable(FOREVER) not in elements[:-1]
+        assert len(elements) >= 2
+
+    def test_a_line_that_is_no_element_is_refused_with_file_and_line(self, tmp_path):
+        ab.write(str(tmp_path / "stream.jsonl"), [Insert({"room": "A"}, 1, 9)])
+        with (tmp_path / "stream.jsonl").open("a") as file:
+            file.write("nothing\n")
+        aside = Quarantine()
+        stream = ab.source("stream", {"room": "string"})
+        assert events_of(ab.run(stream, {"stream": tmp_path / "stream.jsonl"}, on_invalid=aside)) == {
+            ("A", 1, 9): 1
+        }
+        assert [one.place for one in aside.violations] == [f"{tmp_path}/stream.jsonl:2"]
+
+    def test_an_ending_that_tells_no_format_is_refused_with_those_that_do(self, tmp_path):
+        (tmp_path / "rows.csv").write_text("room,at\n")
+        with pytest.raises(ValueError, match="tells no format of rows") as raised:
+            ab.run(ab.source("levels", ROOMS, start="at"), {"levels": tmp_path / "rows.csv"})
+        assert ".parquet" in raised.value.__notes__[0]
+
+    def test_a_file_that_is_not_there_is_named(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match=r"rows\.jsonl"):
+            ab.run(ab.source("levels", ROOMS, start="at"), {"levels": tmp_path / "rows.jsonl"})
+
+
+class TestFolders:
+    @pytest.mark.parametrize("seed", range(12))
+    def test_random_folders_of_replicas_mean_the_union_of_what_they_hold(self, tmp_path, seed):
+        random = Random(seed)
+        truth = [(random.choice("ABC") + str(n), n + random.randrange(3)) for n in range(40)]
+        for replica in ("east", "west", "north")[: random.randint(1, 3)]:
+            kept = [event for event in truth if random.random() < 0.8 or replica == "east"]
+            shuffled = sorted(kept, key=lambda event: event[1] + random.randrange(4))
+            cuts = sorted(random.sample(range(len(shuffled)), random.randint(0, 3)))
+            parts = [shuffled[a:b] for a, b in zip([0, *cuts], [*cuts, None], strict=True)]
+            for n, part in enumerate(parts):
+                form = random.choice(["jsonl", "parquet", "arrow"])
+                written(tmp_path / replica / f"{n:03}.{form}", rows_of(*part), form)
+        heard = ab.source("heard", HEARD, start="at", duration=5, disorder=4, replica="who", lossy=True)
+        found = events_of(ab.run(heard.merge(), {"heard": tmp_path}))
+        assert found == Counter({(room, at, at + 5): 1 for room, at in truth})
+
+    def test_steps_run_on_every_replica_before_they_are_merged(self, tmp_path):
+        lines(tmp_path / "east/1.jsonl", rows_of(("A", 1), ("B", 2)))
+        lines(tmp_path / "west/1.jsonl", rows_of(("B", 2), ("A", 5)))
+        heard = ab.source("heard", HEARD, start="at", disorder=0, replica="who", lossy=True)
+        merged = heard.filter(col("room") == "A").merge()
+        assert events_of(ab.run(merged, {"heard": tmp_path})) == {("A", 1, 2): 1, ("A", 5, 6): 1}
+
+    def test_files_of_one_sequence_are_read_in_the_order_of_their_names(self, tmp_path):
+        lines(tmp_path / "2.jsonl", rows_of(("B", 5)))
+        lines(tmp_path / "1.jsonl", rows_of(("A", 1)))
+        run = ab.run(ab.source("levels", ROOMS, start="at", disorder=0), {"levels": tmp_path})
+        starts = [e.start for batch in run for e in batch.elements() if isinstance(e, Insert)]
+        assert starts == [1, 5]
+
+    def test_an_empty_folder_is_a_stream_without_events(self, tmp_path):
+        run = ab.run(ab.source("levels", ROOMS, start="at"), {"levels": tmp_path})
+        assert [list(batch.elements()) for batch in run] == [[Stable(FOREVER)]]
+
+    def test_bad_rows_are_set_aside_with_file_and_line_and_a_torn_last_line_is_one(self, tmp_path):
+        lines(tmp_path / "east/1.jsonl", [*rows_of(("A", 1)), "no row", *rows_of(("B", 20))])
+        torn = lines(tmp_path / "east/2.jsonl", rows_of(("late", -9)), '{"room": "to')
+        lines(tmp_path / "west/1.jsonl", [{"room": "C", "at": None}])
+        aside = Quarantine()
+        heard = ab.source("heard", HEARD, start="at", disorder=3, replica="who", lossy=True)
+        found = events_of(ab.run(heard.merge(), {"heard": tmp_path}, on_invalid=aside))
+        assert found == {("A", 1, 2): 1, ("B", 20, 21): 1}
+        assert sorted((one.place, one.code) for one in aside.violations) == [
+            (f"{tmp_path}/east/1.jsonl:2", "malformed"),
+            (f"{torn}:1", "insert-behind-stable"),
+            (f"{torn}:2", "malformed"),
+            (f"{tmp_path}/west/1.jsonl:1", "malformed"),
+        ]
+
+    def test_a_bad_row_is_raised_with_its_place_unless_it_is_to_be_set_aside(self, tmp_path):
+        file = lines(tmp_path / "1.jsonl", ["no row"])
+        with pytest.raises(ValueError, match=f"{file}:1"):
+            list(ab.run(ab.source("levels", ROOMS, start="at"), {"levels": tmp_path}))
+
+    def test_replicas_in_a_folder_need_a_source_of_replicas(self, tmp_path):
+        lines(tmp_path / "east/1.jsonl", rows_of(("A", 1)))
+        with pytest.raises(ab.PlanError, match="not of replicas") as raised:
+            ab.run(ab.source("levels", ROOMS, start="at"), {"levels": tmp_path})
+        assert "replica=" in raised.value.__notes__[0]
+
+    def test_a_column_that_a_file_lacks_is_named_with_the_file(self, tmp_path):
+        written(tmp_path / "1.parquet", [{"room": "A"}], "parquet", {"room": "string"})
+        with pytest.raises(SchemaError, match=r"1\.parquet has no column 'at'"):
+            list(ab.run(ab.source("levels", ROOMS, start="at"), {"levels": tmp_path}))
+
+    def test_two_sources_are_read_side_by_side(self, tmp_path):
+        lines(tmp_path / "a/1.jsonl", rows_of(*(("A", n) for n in range(0, 40, 2))))
+        lines(tmp_path / "b.jsonl", rows_of(*(("B", n) for n in range(1, 40, 2))))
+        first, second = (ab.source(name, ROOMS, start="at", disorder=0) for name in "ab")
+        run = ab.run(
+            ab.union(first, second).final(ordered=True), {"a": tmp_path / "a", "b": tmp_path / "b.jsonl"}
+        )
+        starts = [e.start for batch in run for e in batch.elements() if isinstance(e, Insert)]
+        assert starts == list(range(40))
+
+    def test_a_run_can_stop_and_go_on_another_day(self, tmp_path):
+        lines(tmp_path / "monday/east/1.jsonl", rows_of(("A", 1), ("B", 4)))
+        lines(tmp_path / "monday/west/1.jsonl", rows_of(("A", 1)))
+        lines(tmp_path / "tuesday/east/1.jsonl", rows_of(("D", 9)))
+        lines(tmp_path / "tuesday/west/1.jsonl", rows_of(("B", 4), ("C", 5), ("D", 9)))
+
+        def plan() -> ab.Stream:
+            heard = ab.source("heard", HEARD, start="at", disorder=3, replica="who", lossy=True)
+            return heard.merge().final()
+
+        monday = ab.run(plan(), {"heard": tmp_path / "monday"}, finish=False)
+        before = [e for batch in monday for e in batch.elements()]
+        state = monday.job.dump()
+        tuesday = ab.run(plan(), {"heard": tmp_path / "tuesday"}, state=state)
+        after = [e for batch in tuesday for e in batch.elements()]
+        rooms = [e.payload["room"] for e in [*before, *after] if isinstance(e, Insert)]
+        assert sorted(rooms) == ["A", "B", "C", "D"]
+        assert after[-1] == Stable(FOREVER)
+
+    def test_a_folder_that_grows_is_followed_until_the_run_is_closed(self, tmp_path):
+        lines(tmp_path / "1.jsonl", rows_of(("A", 1)))
+        run = ab.run(ab.source("levels", ROOMS, start="at"), {"levels": tmp_path}, live=True)
+        assert [e.payload["room"] for e in next(run).elements()] == ["A"]
+        with (tmp_path / "1.jsonl").open("a") as file:
+            file.write(json.dumps({"room": "B", "at": 2}) + "\n")
+        assert [e.payload["room"] for e in next(run).elements()] == ["B"]
+        lines(tmp_path / "2.jsonl", rows_of(("C", 3)))
+        assert [e.payload["room"] for e in next(run).elements()] == ["C"]
+        run.close()
+
+    @pytest.mark.parametrize("form", ["parquet", "jsonl", "arrow"])
+    def test_what_a_run_has_written_is_read_as_elements(self, tmp_path, form):
+        levels = ab.source("levels", ROOMS, start="at", disorder=0)
+        run = ab.run(levels, {"levels": rows_of(*(("A", n) for n in range(20)))}, rows=4)
+        FolderOutput(tmp_path / form, form, elements=6).write(run, levels)
+        assert len(list((tmp_path / form).glob(f"*-0000.{form}"))) > 1
+        again = ab.run(ab.source("stream", {"room": "string"}), {"stream": tmp_path / form})
+        assert events_of(again) == Counter({("A", n, n + 1): 1 for n in range(20)})
+
+
+def test_no_spark_is_in_a_process_that_runs_a_plan(tmp_path):
+    lines(tmp_path / "east/1.jsonl", rows_of(("A", 1)))
+    program = (
+        "import sys, anabranch as ab\n"
+        f"heard = ab.source('heard', {HEARD!r}, start='at', disorder=1, replica='who', lossy=True)\n"
+        f"for batch in ab.run(heard.merge(), {{'heard': {str(tmp_path)!r}}}): pass\n"
+        "ab.kafka, ab.delta_changes, ab.folder\n"
+        "sys.exit(any(name.split('.')[0] in ('pyspark', 'py4j') for name in sys.modules))\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -1,0 +1,231 @@
+"""Plans in job files: what they mean, and what is told of those that mean nothing."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import anabranch as ab
+from anabranch import col
+from anabranch.jobs.job import read_job
+from anabranch.jobs.plan_beforehand import check_plan
+from anabranch.jobs.plan_job import PlanJob
+from anabranch.jobs.plan_sections import StepSection
+from anabranch.jobs.sections import keys
+
+SOURCE = """
+[sources.readings]
+path = "readings.jsonl"
+columns = { room = "string", level = "int64", at = "int64" }
+start = "at"
+disorder = 2
+"""
+ROOMS = {"room": "string", "level": "int64", "at": "int64"}
+
+
+def job(folder: Path, text: str) -> PlanJob:
+    rows = [{"room": "A", "level": 5, "at": 1}, {"room": "B", "level": 2, "at": 3}]
+    (folder / "readings.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "job.toml").write_text(text)
+    found = read_job(str(folder / "job.toml"))
+    assert isinstance(found, PlanJob)
+    return found
+
+
+def told(error: BaseException) -> str:
+    return "\n".join([str(error), *getattr(error, "__notes__", [])])
+
+
+def readings() -> ab.Stream:
+    return ab.source("readings", ROOMS, start="at", disorder=2)
+
+
+@pytest.mark.parametrize(
+    ("step", "meant"),
+    [
+        (
+            "{ filter = \"level > 3 and room == 'A'\" }",
+            lambda s: s.filter((col("level") > 3) & (col("room") == "A")),
+        ),
+        ('{ select = ["room"] }', lambda s: s.select("room")),
+        (
+            '{ select = { name = "room", twice = "level * 2" } }',
+            lambda s: s.select(name=col("room"), twice=col("level") * 2),
+        ),
+        (
+            '{ select = ["room", { twice = "level * 2" }] }',
+            lambda s: s.select("room", twice=col("level") * 2),
+        ),
+        ('{ with_columns = { excess = "level - 3" } }', lambda s: s.with_columns(excess=col("level") - 3)),
+        ('{ drop = "level" }', lambda s: s.drop("level")),
+        ('{ rename = { room = "name" } }', lambda s: s.rename({"room": "name"})),
+        ("{ lasting = 5 }", lambda s: s.lasting(5)),
+        ("{ hop = { size = 10, every = 2 } }", lambda s: s.hop(10, 2)),
+        ("{ tumble = 10 }", lambda s: s.tumble(10)),
+        ("{ shift = -3 }", lambda s: s.shift(-3)),
+        ("{ extend = 3 }", lambda s: s.extend(3)),
+        ("{ clip = 3 }", lambda s: s.clip(3)),
+        ('"started"', lambda s: s.started()),
+        ("{ ended = true }", lambda s: s.ended()),
+        ('"sort"', lambda s: s.sort()),
+        ('"final"', lambda s: s.final()),
+        ("{ final = { ordered = true } }", lambda s: s.final(ordered=True)),
+    ],
+)
+def test_a_step_is_the_method_of_its_name(tmp_path, step, meant):
+    found = job(tmp_path, f"{SOURCE}[plan]\nsteps = [{step}]\n").stream
+    assert found.explain() == meant(readings()).explain()
+    assert found.schema == meant(readings()).schema
+
+
+def test_every_operator_of_a_step_has_been_tried_above():
+    text = Path(__file__).read_text()
+    assert [name for name in keys(StepSection) if f"{name} =" not in text and f'"{name}"' not in text] == []
+
+
+def test_replicas_are_merged_by_a_step_with_its_settings(tmp_path):
+    text = SOURCE.replace("at = ", 'who = "string", at = ') + 'replica = "who"\nlossy = true\n'
+    steps = '[plan]\nsteps = [{ filter = "level > 3" }, { merge = { policy = "final", remember = 9 } }]\n'
+    heard = ab.source(
+        "readings", {**ROOMS, "who": "string"}, start="at", disorder=2, replica="who", lossy=True
+    )
+    meant = heard.filter(col("level") > 3).merge(policy=ab.FinalOnly(), remember=9)
+    assert job(tmp_path, text + steps).stream.explain() == meant.explain()
+
+
+def test_streams_meet_in_sections_of_their_own(tmp_path):
+    text = f"""{SOURCE}{SOURCE.replace("sources.readings", "sources.others")}
+[plan.hot]
+from = "readings"
+steps = [{{ filter = "level > 3" }}]
+
+[plan.both]
+union = ["hot", "others"]
+
+[plan.out]
+merge = {{ of = {{ old = "both", new = "cold" }}, case = "R4" }}
+steps = ["final"]
+
+[plan.cold]
+from = "others"
+"""
+    first, second = readings(), ab.source("others", ROOMS, start="at", disorder=2)
+    both = ab.union(first.filter(col("level") > 3), second)
+    meant = ab.merge({"old": both, "new": second}, case="R4").final()
+    assert job(tmp_path, text).stream.explain() == meant.explain()
+
+
+def test_a_plan_of_one_stream_in_a_program_is_read_too(tmp_path):
+    (tmp_path / "rows.jsonl").write_text('{"room": "A", "level": 5, "at": 1}\n')
+    for name, made in (("stream = ", ""), ("def plan():\n    return ", "")):
+        (tmp_path / "job.py").write_text(
+            "import anabranch as ab\n"
+            f"readings = ab.source('readings', {ROOMS!r}, start='at')\n"
+            f"{name}readings.filter(ab.col('level') > 3){made}\n"
+            "SOURCES = {'readings': 'rows.jsonl'}\n"
+            "SINK = {'file': 'out.jsonl'}\n"
+        )
+        found = read_job(str(tmp_path / "job.py"))
+        assert isinstance(found, PlanJob)
+        assert found.inputs() == {"readings": tmp_path / "rows.jsonl"}
+        assert "filter level > 3" in found.stream.explain()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[plan]\nsteps = [{ filter = 'levle > 3' }]", ["levle", "step 1 of [plan]", "'level'"]),
+        ("[plan]\nsteps = [{ filter = 'level >> 3' }]", ["no such sign", "'level >> 3'", "step 1 of [plan]"]),
+        ("[plan]\nsteps = [{ filter = 'level' }]", ["step 1 of [plan]", "true or false", "Compare it"]),
+        ("[plan]\nsteps = [{ fliter = 'level > 3' }]", ["no key 'fliter'", "'filter' that is meant"]),
+        ("[plan]\nsteps = ['srot']", ["no operator", "'sort' that is meant"]),
+        ("[plan]\nsteps = ['filter']", ["told more", "{ filter = … }"]),
+        (
+            "[plan]\nsteps = [{ filter = 'level > 3', drop = 'room' }]",
+            ["one operator", "one after the other"],
+        ),
+        ("[plan]\nsteps = [{ drop = 'rom' }]", ["no column 'rom'", "step 1 of [plan]"]),
+        ("[plan]\nsteps = ['merge']", ["is of replicas", "merge = [NAME"]),
+        ("[plan]\nsteps = [{ lasting = '5 minutes' }]", ["numbers", "int of ticks"]),
+        ("[plan]\nfrom = 'raedings'", ["no source or stream 'raedings'", "'readings' that is meant"]),
+        ("[plan]\nform = 'readings'", ["no key 'form'", "'from' that is meant"]),
+        ("[plan.a]\nfrom = 'b'\n[plan.b]\nfrom = 'a'", ["not made of itself", "a is made of b is made of a"]),
+        ("[plan.a]\nfrom = 'readings'\n[plan.b]\nfrom = 'readings'", ["nobody reads 'a', 'b'", "union"]),
+        ("[plan.readings]\nsteps = []", ["'readings' is a source and one of the plan", "Rename"]),
+        ("[plan]\nfrom = 'readings'\nunion = ['readings']", ["from and union", "own [plan.NAME]"]),
+        ("[plan]\n[sinks]\npath = 'out'", ["[sinks] is no table", "'sink' that is meant"]),
+        ("[plan]\n[merge]\nstart = 'at'", ["[merge] is no table", "[sources.NAME]"]),
+        ("[plan]\n[sink]\npath = 'out'\nfile = 'out.jsonl'", ["one of path, file", "path and file"]),
+        ("[plan]\nsteps = [{ hop = { size = 10 } }]", ["has no every"]),
+        ("plan = 3", ["[plan] has keys and values"]),
+        ("[other]\na = 1", ["has a table [plan]"]),
+    ],
+)
+def test_a_plan_that_means_nothing_is_told_with_the_rule_the_value_and_the_way_out(tmp_path, text, words):
+    with pytest.raises((ValueError, TypeError)) as raised:
+        job(tmp_path, f"{text}\n{SOURCE}" if text.startswith("plan") else f"{SOURCE}\n{text}\n")
+    for word in [*words, "job.toml"]:
+        assert word in told(raised.value)
+
+
+def test_a_step_that_cannot_be_is_told_with_its_line(tmp_path):
+    text = f"{SOURCE}\n[plan]\nsteps = [\n  {{ filter = 'level > 3' }},\n  {{ drop = 'rom' }},\n]\n"
+    with pytest.raises(ab.PlanError) as raised:
+        job(tmp_path, text)
+    number = text.splitlines().index("  { drop = 'rom' },") + 1
+    assert f"job.toml:{number}: {{ drop = 'rom' }}" in told(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (('path = "readings.jsonl"', 'paht = "readings.jsonl"'), ["no key 'paht'", "'path' that is meant"]),
+        (('path = "readings.jsonl"', ""), ["has one of path, kafka and delta", 'path = "feeds"']),
+        (('start = "at"', 'start = "ta"'), ["start is column 'ta'", "'at'", "[sources.readings]"]),
+        (('level = "int64"', 'level = "itn64"'), ["'itn64'", "int64", "[sources.readings]"]),
+        (('start = "at"', 'start = "at"\nreplica = "room"'), ["lossy is not given", "[sources.readings]"]),
+    ],
+)
+def test_a_source_that_cannot_be_is_told_with_its_table(tmp_path, change, words):
+    with pytest.raises((ValueError, TypeError)) as raised:
+        job(tmp_path, SOURCE.replace(*change) + "[plan]\n")
+    for word in words:
+        assert word in told(raised.value)
+
+
+class TestBeforehand:
+    def test_what_is_not_there_is_told_with_the_source(self, tmp_path):
+        found = job(tmp_path, SOURCE.replace("readings.jsonl", "feeds") + "[plan]\n")
+        with pytest.raises(FileNotFoundError, match="is not there") as raised:
+            check_plan(found, embedded=True)
+        assert "source 'readings'" in told(raised.value)
+
+    def test_a_column_that_a_file_lacks_is_told_before_anything_runs(self, tmp_path):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        found = job(tmp_path, SOURCE.replace("readings.jsonl", "rows.parquet") + "[plan]\n")
+        pq.write_table(pa.table({"room": ["A"], "at": [1]}), tmp_path / "rows.parquet")
+        with pytest.raises(TypeError, match="has no column 'level'"):
+            check_plan(found, embedded=True)
+
+    def test_a_folder_that_has_files_is_not_written_to_without_spark(self, tmp_path):
+        found = job(tmp_path, f'{SOURCE}[plan]\n[sink]\npath = "out"\n')
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out/old.parquet").touch()
+        with pytest.raises(FileExistsError, match=r"old\.parquet"):
+            check_plan(found, embedded=True)
+
+    def test_a_sink_is_written_by_the_engine_that_can(self, tmp_path):
+        found = job(tmp_path, f'{SOURCE}[plan]\n[sink]\nfile = "out.jsonl"\n')
+        check_plan(found, embedded=True)
+        with pytest.raises(ValueError, match="Spark writes to folders") as raised:
+            check_plan(found, embedded=False)
+        assert "--engine embedded" in told(raised.value)
+        text = f'{SOURCE}[plan]\n[sink.kafka]\ntopic = "out"\nservers = "localhost:1"\n'
+        with pytest.raises(ValueError, match="is written by Spark"):
+            check_plan(job(tmp_path, text), embedded=True)
+
+    def test_what_is_written_is_apart_from_what_is_read(self, tmp_path):
+        with pytest.raises(ValueError, match="does not write where it reads"):
+            job(tmp_path, f'{SOURCE}[plan]\n[sink]\nfile = "readings.jsonl"\n')
