@@ -132,7 +132,7 @@ def index() -> str:
 
 
 def _first(words: str) -> str:
-    return words.split(". ")[0].rstrip(".")
+    return words.split(". ", maxsplit=1)[0].rstrip(".")
 
 
 def _filled(text: str, lines: Iterable[str], name: str) -> str:
