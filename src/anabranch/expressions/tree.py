@@ -13,7 +13,6 @@ import pyarrow as pa
 from anabranch.errors import AnabranchError
 
 
-
 class ExpressionError(AnabranchError, TypeError):
     """An expression has no meaning: on the columns it is used on, or on any."""
 
