@@ -33,6 +33,7 @@ class Kind(IntEnum):
     DETACH = 4
 
 
+_COLUMNS = ("kind", "start", "end", "old_end")
 KINDS = tuple(kind.name.lower() for kind in Kind)
 
 
@@ -50,16 +51,24 @@ class Batch:
     origin: Origin | None = None
 
     def __post_init__(self) -> None:
-        for name in ("kind", "start", "end", "old_end"):
-            object.__setattr__(self, name, _read_only(getattr(self, name)))
-        lengths = {len(self.kind), len(self.start), len(self.end), len(self.old_end), self.payload.num_rows}
-        assert len(lengths) == 1, f"columns of one batch have one length, not {sorted(lengths)}"
+        columns = self.__dict__
+        for name in _COLUMNS:
+            column = columns[name]
+            if column.flags.writeable or not column.flags.c_contiguous:
+                columns[name] = _read_only(column)
+        length = len(self.kind)
+        assert length == len(self.start) == len(self.end) == len(self.old_end) == self.payload.num_rows, (
+            f"columns of one batch have one length, not {sorted(set(self._lengths()))}"
+        )
         assert self.input is None or len(self.input) == len(self.kind), (
             "every element has an input or none has"
         )
         assert self.origin is None or len(self.origin) == len(self.kind), (
             "every element has an origin or none has"
         )
+
+    def _lengths(self) -> list[int]:
+        return [len(self.kind), len(self.start), len(self.end), len(self.old_end), self.payload.num_rows]
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -292,9 +301,8 @@ class Batch:
 
 def _read_only(column: NDArray[Any]) -> NDArray[Any]:
     """The column as compiled loops know it: each kind of array they are given is compiled anew."""
-    if column.flags.writeable or not column.flags.c_contiguous:
-        column = np.ascontiguousarray(column).view()
-        column.flags.writeable = False
+    column = column.view() if column.flags.c_contiguous else np.ascontiguousarray(column)
+    column.flags.writeable = False
     return column
 
 

@@ -53,6 +53,7 @@ INSTANT, LOCAL, DATE, TIME_OF_DAY, DURATION, LIST, STRUCT, MAP, NULL, NAME = (
 _EXACT = Context(prec=100)
 """Wide enough for every Arrow decimal, so that normalising never rounds."""
 
+_INT64 = pa.int64()
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
@@ -68,8 +69,8 @@ def identities(payload: pa.RecordBatch) -> Words:
     True
     """
     total = np.zeros((2, payload.num_rows), np.uint64)
-    for name, column in zip(payload.schema.names, payload.columns, strict=True):
-        _add_column(total, _name_hash(name), *_hash(column, name))
+    for number, name in enumerate(payload.schema.names):
+        _add_column(total, _name_hash(name), *_hash(payload.column(number), name))
     found = np.empty((payload.num_rows, 2), np.uint64)
     _finish(total, found)
     return found
@@ -81,9 +82,9 @@ def _hash(values: Any, column: str) -> tuple[Hashes, NDArray[np.bool_]]:
         values = values.combine_chunks()
     if isinstance(values, pa.ExtensionArray):
         values = values.storage
-    for belongs, hash_values in _HASHES:
-        if belongs(values.type):
-            return hash_values(values, column), _present(values)
+    hash_values = _hasher(values.type)
+    if hash_values is not None:
+        return hash_values(values, column), _present(values)
     error = UnsupportedTypeError(f"column {column!r} has type {values.type}, which has no canonical form")
     error.add_note("Cast it to a number, text, binary, time, list, struct or map before it enters a stream.")
     raise error
@@ -92,7 +93,9 @@ def _hash(values: Any, column: str) -> tuple[Hashes, NDArray[np.bool_]]:
 def _present(values: Any) -> NDArray[np.bool_]:
     """Which values there are; a dictionary's null count does not count the indices of a null in it."""
     if values.null_count == 0 and not pa.types.is_dictionary(values.type):
-        return np.ones(len(values), np.bool_)
+        present = np.empty(len(values), np.bool_)
+        present.fill(True)
+        return present
     valid = values.is_valid()
     begin, end = valid.offset, valid.offset + len(valid)
     bits = np.unpackbits(_data(valid.buffers()[1])[begin // 8 : (end + 7) // 8], bitorder="little")
@@ -111,9 +114,8 @@ def _integers(values: Any, column: str) -> Hashes:
 
 def _int64(values: Any) -> NDArray[np.int64]:
     """The values as numbers; where there is none, any number."""
-    counts = values.cast(pa.int64())
-    buffers = [None, counts.buffers()[1]]
-    return np.asarray(pa.Array.from_buffers(pa.int64(), len(counts), buffers, offset=counts.offset))
+    counts = values if values.type == _INT64 else values.cast(_INT64)
+    return np.frombuffer(counts.buffers()[1] or b"", np.int64, len(counts), 8 * counts.offset)
 
 
 def _floats(values: Any, _column: str) -> Hashes:
@@ -259,6 +261,12 @@ _HASHES: list[tuple[Callable[[Any], bool], Callable[[Any, str], Hashes]]] = [
         _lists,
     ),
 ]
+
+
+@lru_cache(maxsize=1024)
+def _hasher(kind: pa.DataType) -> Callable[[Any, str], Hashes] | None:
+    """What hashes values of a type; None where it has no canonical form."""
+    return next((hash_values for belongs, hash_values in _HASHES if belongs(kind)), None)
 
 
 @lru_cache(maxsize=1024)

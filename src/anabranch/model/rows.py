@@ -23,11 +23,15 @@ _LONG = 32
 
 def rows_in_runs(rows: pa.RecordBatch, places: NDArray[np.int64]) -> pa.RecordBatch:
     """Rows that mostly stand together: one run of them is a slice, a few long ones are copied whole."""
+    if len(places) == 1:
+        return rows if rows.num_rows == 1 else rows.slice(int(places[0]), 1)
     cuts = np.flatnonzero(np.diff(places) != 1) + 1
     if _LONG * len(cuts) > len(places):
         return take_rows(rows, places)
     if not len(places):
         return rows[:0]
+    if not len(cuts):
+        return rows.slice(int(places[0]), len(places))
     bounds = zip([0, *cuts.tolist()], [*cuts.tolist(), len(places)], strict=True)
     return stacked([rows.slice(int(places[begin]), end - begin) for begin, end in bounds])
 

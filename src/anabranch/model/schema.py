@@ -34,6 +34,10 @@ class Columns:
 
     def with_rows(self, rows: pa.RecordBatch) -> "Columns":
         """These columns and those of rows, in types that hold the values of both."""
+        if not rows.num_columns or (
+            len(self.decided) == len(self.schema) and rows.schema.equals(self.schema)
+        ):
+            return self
         valued = frozenset(_valued(rows, set(rows.schema.names) - self.decided)) | self.decided
         if rows.schema == self.schema:
             return self if valued == self.decided else Columns(self.schema, valued)

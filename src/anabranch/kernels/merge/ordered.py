@@ -29,6 +29,7 @@ from anabranch.model.slots import NOBODY
 from anabranch.model.time import BEGINNING, FOREVER
 
 R0, R1, R2 = 0, 1, 2
+_NO_WORDS = np.empty((0, 2), np.uint64)
 _NUMBERS = {Case.R0: R0, Case.R1: R1, Case.R2: R2}
 
 KEPT, COMES_OUT, ADJUSTED, WENT_BACK, STOOD_STILL, DIFFERED = range(6)
@@ -232,7 +233,9 @@ class Ordered:
             count, most = find_tied(batch.kind, batch.start, self.stable, self.latest, rows)
             tied = rows[:count]
         self.ties = self.ties.fitted(most)
-        return tied, batch.take(tied).identities if len(tied) else np.empty((0, 2), np.uint64)
+        if not len(tied):
+            return tied, _NO_WORDS
+        return tied, batch.identities if len(tied) == len(batch) else batch.take(tied).identities
 
     def _identify(self, event: Batch) -> None:
         """The one event of the latest start may meet others after all."""

@@ -74,6 +74,7 @@ LAST_BIT = 62
 """Of the inputs from this one on it is known together whether they have ever shown a node."""
 
 DONE, NO_ROOM, NOT_KEYED = range(3)
+_FEW = 64
 
 
 @inner
@@ -416,7 +417,7 @@ class R3:
     notes: Notes = field(default_factory=lambda: Notes.of_capacity(64), repr=False)
     noted: list[dict[str, Any]] = field(default_factory=list, repr=False)
     """The payloads of the notes."""
-    repeats: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
+    repeats: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32), repr=False)
     """Rows of the last push that repeat a key, and were left out."""
 
     def __post_init__(self) -> None:
@@ -504,14 +505,16 @@ class R3:
         return counts
 
     def _say(self, i: int, batch: Batch, *, leave_out: bool = False) -> Batch:
-        payload = self.payloads.admit(batch.payload)
+        payload = self.payloads.admit(batch.payload) if len(batch) else self.payloads.none()
         elements = batch.kind, batch.start, batch.end, batch.identities
-        reaction = Reaction.of(self.policy, int(self.sides.attached.sum()))
+        reaction = Reaction.of(self.policy, self.sides)
         parts, born, repeats, row, state = [], [], [], 0, NO_ROOM
         while state == NO_ROOM:
             self.nodes = self.nodes.with_room(1)
-            said = Said.of_capacity(len(batch) + self.nodes.used + 1)
-            created, again = np.empty((2, len(batch) - row), np.int32)
+            # A batch of a few events seldom says more rows than it has; what does is told to come again.
+            few = 0 < len(batch) < _FEW and not parts
+            said = Said.of_capacity(len(batch) + 1 + (0 if few else self.nodes.used))
+            created, again = np.empty(len(batch) - row, np.int32), np.empty(len(batch) - row, np.int32)
             row, state, self.stable, births, count = merge(
                 self.nodes,
                 elements,
@@ -531,10 +534,12 @@ class R3:
             born.append(created[:births])
             repeats.append(again[:count])
             parts.append(said)
-        self.repeats = np.concatenate([*repeats, np.empty(0, np.int64)])
+        self.repeats = repeats[0] if len(repeats) == 1 else np.concatenate(repeats)
         output = batch_of(parts, self.payloads, payload)
-        self.noted = noted(self.notes, self.payloads, payload)
-        self.nodes.keep(self.payloads, payload, np.concatenate([*born, np.empty(0, np.int32)]))
+        if self.notes.rows[0]:
+            self.noted = noted(self.notes, self.payloads, payload)
+        if len(batch):
+            self.nodes.keep(self.payloads, payload, born[0] if len(born) == 1 else np.concatenate(born))
         if state == NOT_KEYED:
             raise Broken(Fact.KEYED, output, [(i, batch[row:])])
         return output

@@ -293,9 +293,9 @@ class R4:
     notes: Notes = field(default_factory=lambda: Notes.of_capacity(64), repr=False)
     noted: list[dict[str, Any]] = field(default_factory=list, repr=False)
     """The payloads of the notes."""
-    late: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
+    late: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32), repr=False)
     """Rows of the last push that came too late."""
-    repeats: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
+    repeats: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32), repr=False)
     """Rows of the last push that repeat a key, and were left out."""
 
     def __post_init__(self) -> None:
@@ -399,16 +399,16 @@ class R4:
         return counts
 
     def _say(self, i: int, batch: Batch, *, leave_out: bool = False) -> Batch:
-        payload = self.payloads.admit(batch.payload)
+        payload = self.payloads.admit(batch.payload) if len(batch) else self.payloads.none()
         elements = batch.kind, batch.start, batch.end, batch.old_end, batch.identities
-        reaction = Reaction.of(self.policy, int(self.sides.attached.sum()))
+        reaction = Reaction.of(self.policy, self.sides)
         pace, upcoming = PACES[self.pace], np.zeros(2, np.int64)
         parts, born, tardy, repeats, row, state = [], [], [], [], 0, NO_ROOM
         while state == NO_ROOM:
             self.nodes = self.nodes.with_room(1)
             self.ledgers = self.ledgers.with_room(2)
             said = Said.of_capacity(len(batch) - row + int(upcoming[ROWS]) + 1)
-            created, late, again = np.empty((3, len(batch) - row), np.int32)
+            created, late, again = (np.empty(len(batch) - row, np.int32) for _ in range(3))
             row, state, self.stable, births, lates, agains = merge(
                 self.nodes,
                 self.ledgers,
@@ -433,11 +433,13 @@ class R4:
             tardy.append(late[:lates])
             repeats.append(again[:agains])
             parts.append(said)
-        self.late = np.concatenate([*tardy, np.empty(0, np.int64)])
-        self.repeats = np.concatenate([*repeats, np.empty(0, np.int64)])
+        self.late = tardy[0] if len(tardy) == 1 else np.concatenate(tardy)
+        self.repeats = repeats[0] if len(repeats) == 1 else np.concatenate(repeats)
         output = batch_of(parts, self.payloads, payload)
-        self.noted = noted(self.notes, self.payloads, payload)
-        self.nodes.keep(self.payloads, payload, np.concatenate([*born, np.empty(0, np.int32)]))
+        if self.notes.rows[0]:
+            self.noted = noted(self.notes, self.payloads, payload)
+        if len(batch):
+            self.nodes.keep(self.payloads, payload, born[0] if len(born) == 1 else np.concatenate(born))
         if state == NOT_KEYED:
             raise Broken(Fact.KEYED, output, [(i, batch[row:])])
         return output

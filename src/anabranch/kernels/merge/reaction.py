@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from anabranch.kernels.merge.sides import Sides
 from anabranch.model.output_policy import (
     EveryChange,
     FinalOnly,
@@ -31,7 +32,7 @@ class Reaction(NamedTuple):
     quorum: int = 1
 
     @classmethod
-    def of(cls, policy: OutputPolicy, attached: int) -> "Reaction":
-        """What a policy does while this many inputs are attached."""
-        quorum = policy.votes(attached) if isinstance(policy, Quorum) else 1
+    def of(cls, policy: OutputPolicy, sides: Sides) -> "Reaction":
+        """What a policy does while these inputs are attached."""
+        quorum = policy.votes(int(sides.attached.sum())) if isinstance(policy, Quorum) else 1
         return cls(_REACTIONS[type(policy)], quorum)
