@@ -311,6 +311,8 @@ class Merge:
         """The merge whose state was saved."""
         merge = cls(generalise=generalise, stables=stables)
         restore(merge, state)
+        if isinstance(merge.kernel, R3 | R4):
+            merge.kernel.stables = stables or merge.held
         return merge
 
     def attached(self, name: str) -> Input:
@@ -329,9 +331,11 @@ class Merge:
         """A kernel of a case that has heard nothing yet."""
         if case in ORDERED:
             return Ordered(case, self.sides)
+        # Who lets out only what is final goes by the stables of the kernel.
+        stables = self.stables or self.held
         if case is Case.R3:
-            return R3(self.sides, self.policy, self.remember)
-        return R4(self.sides, self.policy, self.pace, self.remember)
+            return R3(self.sides, self.policy, self.remember, stables=stables)
+        return R4(self.sides, self.policy, self.pace, self.remember, stables=stables)
 
     def _reached(self) -> int:
         return BEGINNING if self.kernel is None else self.kernel.stable

@@ -412,6 +412,8 @@ class R3:
     policy: OutputPolicy = field(default_factory=FirstThenFinal)
     remember: int = 16_384
     stable: int = BEGINNING
+    stables: bool = field(default=True, kw_only=True)
+    """Those of the output stand among what comes out."""
     nodes: Nodes = field(init=False, repr=False)
     payloads: PayloadStore = field(default_factory=PayloadStore, repr=False)
     notes: Notes = field(default_factory=lambda: Notes.of_capacity(64), repr=False)
@@ -508,7 +510,8 @@ class R3:
         payload = self.payloads.admit(batch.payload) if len(batch) else self.payloads.none()
         elements = batch.kind, batch.start, batch.end, batch.identities
         reaction = Reaction.of(self.policy, self.sides)
-        parts, born, repeats, row, state = [], [], [], 0, NO_ROOM
+        parts: list[Said] = []
+        born, repeats, row, state = [], [], 0, NO_ROOM
         while state == NO_ROOM:
             self.nodes = self.nodes.with_room(1)
             # A batch of a few events seldom says more rows than it has; what does is told to come again.
@@ -535,7 +538,7 @@ class R3:
             repeats.append(again[:count])
             parts.append(said)
         self.repeats = repeats[0] if len(repeats) == 1 else np.concatenate(repeats)
-        output = batch_of(parts, self.payloads, payload)
+        output = batch_of(parts, self.payloads, payload, stables=self.stables)
         if self.notes.rows[0]:
             self.noted = noted(self.notes, self.payloads, payload)
         if len(batch):

@@ -287,6 +287,8 @@ class R4:
     pace: Pace = Pace.SLOWEST
     remember: int = 16_384
     stable: int = BEGINNING
+    stables: bool = field(default=True, kw_only=True)
+    """Those of the output stand among what comes out."""
     nodes: Nodes = field(init=False, repr=False)
     ledgers: Ledgers = field(init=False, repr=False)
     payloads: PayloadStore = field(default_factory=PayloadStore, repr=False)
@@ -435,7 +437,7 @@ class R4:
             parts.append(said)
         self.late = tardy[0] if len(tardy) == 1 else np.concatenate(tardy)
         self.repeats = repeats[0] if len(repeats) == 1 else np.concatenate(repeats)
-        output = batch_of(parts, self.payloads, payload)
+        output = batch_of(parts, self.payloads, payload, stables=self.stables)
         if self.notes.rows[0]:
             self.noted = noted(self.notes, self.payloads, payload)
         if len(batch):
