@@ -508,7 +508,8 @@ class R3:
         payload = self.payloads.admit(batch.payload) if len(batch) else self.payloads.none()
         elements = batch.kind, batch.start, batch.end, batch.identities
         reaction = Reaction.of(self.policy, self.sides)
-        parts, born, repeats, row, state = [], [], [], 0, NO_ROOM
+        parts: list[Said] = []
+        born, repeats, row, state = [], [], 0, NO_ROOM
         while state == NO_ROOM:
             self.nodes = self.nodes.with_room(1)
             # A batch of a few events seldom says more rows than it has; what does is told to come again.
