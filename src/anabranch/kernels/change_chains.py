@@ -309,8 +309,8 @@ def apply_changes(
 ) -> tuple[int, int, int, int]:
     """Apply changes from a row on, as long as there is room for what comes of them.
 
-    ``batch`` are the columns kind, time, op and key. ``source`` is which row of which channel each is, whether
-    they count as they come, and whether those rows are in order where times are equal. The payload of row r
+    ``batch`` are the columns kind, time, op and key. ``source`` is which row of which channel each is, if
+    they count as they come, and if those rows are in order where times are equal. The payload of row r
     stands at ``place + r``. A row of the output is (kind, place of the payload, start, end, old end, row of
     the batch), for those refused see `give_up`. Returns the row where it stopped, how many rows are out and
     refused, and how many nodes ``brought`` names: those of changes that came, of which some have left again.
