@@ -18,7 +18,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.kernels.changes import Changes, changes
-from anabranch.model.batch import Batch
 from anabranch.model.op import Op
 
 COUNT, KEYS, PART, BEHIND, LATE = 1_000_000, 200_000, 50_000, 200_000, 100_000
@@ -41,8 +40,8 @@ def to_elements(parts: Log, *, by_time: bool) -> str:
     """Let the kernel hear all; what is left in memory."""
     table = Changes(["id"], by_time=by_time)
     for number, (commit, rows) in enumerate(parts, 1):
-        told = table.push(changes(np.full(len(commit), Op.UPSERT), commit, rows))
-        table.push(Batch.stable(number * PART - BEHIND))
+        told = table.push("", changes(np.full(len(commit), Op.UPSERT), commit, rows))
+        table.advance("", number * PART - BEHIND)
         assert not len(told.refused)
     return f"{table.nbytes / 1e6:.0f} MB of state"
 

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernels.reading_changes import Told, push
 
 from anabranch import BEGINNING, FOREVER, Adjust, Batch, Insert, Relation, Rule, Stable, text
-from anabranch.kernels.changes import Changes, Told, changes
-from anabranch.kernels.kernel import State
+from anabranch.kernels.changes import Changes, changes
 from anabranch.kernels.store.saved import from_bytes, to_bytes
 from anabranch.model.batch import Kind
 from anabranch.model.consistency import difference
@@ -109,7 +109,7 @@ def said(told: Told) -> list:
 
 
 def stored_and_read_back(kernel: Changes) -> Changes:
-    return Changes.load(*from_bytes(to_bytes({"": State(1, *kernel.dump())}))[""][1:], by_time=kernel.by_time)
+    return Changes.load(from_bytes(to_bytes({"": kernel.saved()}))[""], by_time=kernel.by_time)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_after_every_batch_it_has_said_what_the_oracle_reads_from_all_changes(by
         if random.random() < 0.2:
             kernel = stored_and_read_back(kernel)
         mine = list(numbers[begin : begin + len(part)])
-        told = kernel.push(batch_of(part), np.array(mine), random.choice(("x", "y")), ordered=ordered)
+        told = push(kernel, batch_of(part), np.array(mine), random.choice(("x", "y")), ordered=ordered)
         for element in said(told):
             assert world.apply(element) is None
         relation.apply(told.elements)
@@ -165,7 +165,7 @@ def test_changes_in_their_order_stand_for_the_elements_that_the_dialect_reads(by
         else change_rows.Change(item.op.name.lower(), item.time, after=item.image)
         for item in items
     ]
-    told = [element for item in items for element in said(kernel.push(batch_of([item])))]
+    told = [element for item in items for element in said(push(kernel, batch_of([item])))]
     assert told == list(change_rows.read(log, key="id", ordered=False))
 
 
@@ -175,44 +175,44 @@ def test_in_whatever_order_changes_come_the_rows_are_the_same(random):
     log = [item for item in drawn(random) if isinstance(item, Row) and item.time < FOREVER]
     log = [Row(item.op, 3 * n, item.image) for n, item in enumerate(log)]
     expected, shuffled = Relation(), Relation()
-    expected.apply(Changes(["id"], by_time=True).push(batch_of(log)).elements)
+    expected.apply(push(Changes(["id"], by_time=True), batch_of(log)).elements)
     kernel = Changes(["id"], by_time=True)
     for item in random.sample(log, len(log)):
-        shuffled.apply(kernel.push(batch_of([item])).elements)
+        shuffled.apply(push(kernel, batch_of([item])).elements)
     assert difference(shuffled, expected) is None
 
 
 def test_a_change_that_comes_late_is_put_between_those_around_it():
     kernel = Changes(["id"], by_time=True)
     a, b, c = ({"id": 1, "v": v} for v in "abc")
-    kernel.push(batch_of([Row(Op.INSERT, 1, a), Row(Op.UPDATE, 7, c)]))
-    assert said(kernel.push(batch_of([Row(Op.UPDATE, 3, b)]))) == [Adjust(a, 1, 7, 3), Insert(b, 3, 7)]
-    assert said(kernel.push(batch_of([Row(Op.DELETE, 5, {"id": 1})]))) == [
+    push(kernel, batch_of([Row(Op.INSERT, 1, a), Row(Op.UPDATE, 7, c)]))
+    assert said(push(kernel, batch_of([Row(Op.UPDATE, 3, b)]))) == [Adjust(a, 1, 7, 3), Insert(b, 3, 7)]
+    assert said(push(kernel, batch_of([Row(Op.DELETE, 5, {"id": 1})]))) == [
         Adjust(b, 3, 7, 5),
         Adjust(c, 7, FOREVER, 7),
     ]
-    assert said(kernel.push(batch_of([Row(Op.INSERT, 6, a)]))) == [Insert(a, 6, 7), Insert(c, 7, FOREVER)]
+    assert said(push(kernel, batch_of([Row(Op.INSERT, 6, a)]))) == [Insert(a, 6, 7), Insert(c, 7, FOREVER)]
 
 
 def test_changes_of_one_time_count_in_the_order_of_their_numbers_in_whatever_batch_they_come():
     kernel, row = Changes(["id"], by_time=True), {"id": 1}
-    kernel.push(batch_of([Row(Op.INSERT, 0, row | {"v": 5})]), np.array([1]), ordered=True)
-    kernel.push(batch_of([Row(Op.UPDATE, 60, row | {"v": 7})]), np.array([3]), ordered=True)
+    push(kernel, batch_of([Row(Op.INSERT, 0, row | {"v": 5})]), np.array([1]), ordered=True)
+    push(kernel, batch_of([Row(Op.UPDATE, 60, row | {"v": 7})]), np.array([3]), ordered=True)
     kernel = stored_and_read_back(kernel)
     assert (
-        said(kernel.push(batch_of([Row(Op.UPDATE, 60, row | {"v": 6})]), np.array([2]), ordered=True)) == []
+        said(push(kernel, batch_of([Row(Op.UPDATE, 60, row | {"v": 6})]), np.array([2]), ordered=True)) == []
     )
-    told = kernel.push(batch_of([Row(Op.DELETE, 60, row)]), np.array([4]), ordered=True)
+    told = push(kernel, batch_of([Row(Op.DELETE, 60, row)]), np.array([4]), ordered=True)
     assert said(told) == [Adjust(row | {"v": 7}, 60, FOREVER, 60)]
 
 
 def test_what_waited_for_the_change_before_it_counts_when_that_has_come():
     kernel = Changes(["id"], by_time=True)
     a, b = ({"id": 1, "v": v} for v in "ab")
-    assert said(kernel.push(batch_of([Row(Op.DELETE, 9, {"id": 1}), Row(Op.UPDATE, 5, b)]))) == []
+    assert said(push(kernel, batch_of([Row(Op.DELETE, 9, {"id": 1}), Row(Op.UPDATE, 5, b)]))) == []
     kernel = stored_and_read_back(kernel)
-    assert said(kernel.push(batch_of([Row(Op.INSERT, 2, a)]))) == [Insert(a, 2, 5), Insert(b, 5, 9)]
-    assert not len(kernel.push(Batch.stable(20)).refused)
+    assert said(push(kernel, batch_of([Row(Op.INSERT, 2, a)]))) == [Insert(a, 2, 5), Insert(b, 5, 9)]
+    assert not len(push(kernel, Batch.stable(20)).refused)
 
 
 def test_a_log_that_is_said_again_changes_nothing():
@@ -222,11 +222,11 @@ def test_a_log_that_is_said_again_changes_nothing():
         Row(Op.UPDATE, 3, {"id": 1, "v": "b"}),
         Row(Op.UPDATE, 5, {"id": 1, "v": "c"}),
     ]
-    relation.apply(kernel.push(batch_of(log)).elements)
+    relation.apply(push(kernel, batch_of(log)).elements)
     once = relation.events()
-    relation.apply(kernel.push(batch_of(log)).elements)
+    relation.apply(push(kernel, batch_of(log)).elements)
     assert sorted(map(repr, relation.events())) == sorted(map(repr, once))
-    assert kernel.push(Batch.stable(9)).refused.number.tolist() == [0]
+    assert push(kernel, Batch.stable(9)).refused.number.tolist() == [0]
 
 
 @pytest.mark.parametrize(
@@ -245,34 +245,20 @@ def test_a_change_that_does_not_fit_waits_for_the_stable_and_is_handed_back_with
     item, rule, detail, at_once
 ):
     kernel = Changes(["id"], by_time=True)
-    kernel.push(batch_of([Row(Op.INSERT, 9, {"id": 1, "v": "a"}), Progress(5)]), np.array([3, 4]), "east")
-    told = kernel.push(batch_of([item]), np.array([5]), "west")
+    push(kernel, batch_of([Row(Op.INSERT, 9, {"id": 1, "v": "a"}), Progress(5)]), np.array([3, 4]), "east")
+    told = push(kernel, batch_of([item]), np.array([5]), "west")
     assert not len(told.elements)
     if not at_once:
         assert not len(told.refused)
         kernel = stored_and_read_back(kernel)
-        assert not len(kernel.push(Batch.stable(item.time)).refused)
-        told = kernel.push(Batch.stable(item.time + 1))
+        assert not len(push(kernel, Batch.stable(item.time)).refused)
+        told = push(kernel, Batch.stable(item.time + 1))
     refused = told.refused
     assert (refused.number.tolist(), refused.channel, refused.rule(0)) == ([5], ["west"], rule)
     assert detail in refused.detail(0)
     assert said_by(told, 0) == item
-    after = said(kernel.push(batch_of([Row(Op.DELETE, 12, {"id": 1})])))
+    after = said(push(kernel, batch_of([Row(Op.DELETE, 12, {"id": 1})])))
     assert after == [Adjust({"id": 1, "v": "a"}, 9, FOREVER, 12)]
-
-
-def test_a_dump_that_has_only_the_rows_that_are_there_is_read():
-    values, (columns, payload) = Changes(["id"], by_time=True).dump()
-    del values["channels"]
-    kernel = Changes(["id"], by_time=True)
-    kernel.push(batch_of([Row(Op.INSERT, 3, {"id": 1, "v": "a"})]))
-    _, (columns, payload) = kernel.dump()
-    before = pa.RecordBatch.from_pydict(
-        {"low": columns["low"], "high": columns["high"], "since": columns["time"]}
-    )
-    kernel = Changes.load(values, [before, payload], by_time=True)
-    told = kernel.push(batch_of([Row(Op.DELETE, 7, {"id": 1})]))
-    assert said(told) == [Adjust({"id": 1, "v": "a"}, 3, FOREVER, 7)]
 
 
 def test_many_rows_hold_from_their_commits_until_their_next_changes():
@@ -289,7 +275,7 @@ def test_many_rows_hold_from_their_commits_until_their_next_changes():
     for begin in range(0, len(parts), 1_500):
         part = [*parts[begin : begin + 1_500], Progress(begin + 1_500 - 3_000)]
         assert all(oracle.push(item, 0) == [] for item in part[:-1])
-        told = kernel.push(batch_of(part))
+        told = push(kernel, batch_of(part))
         assert not len(told.refused)
         relation.apply(told.elements)
         kernel = stored_and_read_back(kernel)
@@ -304,10 +290,10 @@ def test_memory_follows_the_rows_that_are_there_and_not_the_changes_that_have_pa
     everyone = np.arange(rows)
     for time in range(100):
         image = pa.RecordBatch.from_pydict({"id": everyone, "v": [f"{time:0100}"] * rows})
-        told = kernel.push(changes(np.full(rows, Op.UPSERT), np.full(rows, time), image))
+        told = push(kernel, changes(np.full(rows, Op.UPSERT), np.full(rows, time), image))
         assert len(told.elements) == (rows if time == 0 else 2 * rows)
         if by_time:
-            kernel.push(Batch.stable(time))
+            push(kernel, Batch.stable(time))
         sizes.append(kernel.nbytes)
     assert kernel.live == rows
     assert max(sizes) <= 1.1 * max(sizes[:50])
@@ -316,19 +302,19 @@ def test_memory_follows_the_rows_that_are_there_and_not_the_changes_that_have_pa
 def test_what_a_stable_has_passed_is_kept_as_one_row_of_each_key():
     kernel, rows = Changes(["id"], by_time=True), 20_000
     image = pa.RecordBatch.from_pydict({"id": np.zeros(rows, np.int64), "v": np.arange(rows)})
-    kernel.push(changes(np.full(rows, Op.UPSERT), np.arange(rows), image))
-    kernel.push(Batch.stable(rows))
+    push(kernel, changes(np.full(rows, Op.UPSERT), np.arange(rows), image))
+    push(kernel, Batch.stable(rows))
     kernel = stored_and_read_back(kernel)
     assert (kernel.chains.used, kernel.payloads.rows) == (1, 1)
-    told = kernel.push(changes(np.array([Op.DELETE]), np.array([rows]), image.slice(0, 1)))
+    told = push(kernel, changes(np.array([Op.DELETE]), np.array([rows]), image.slice(0, 1)))
     assert said(told) == [Adjust({"id": 0, "v": rows - 1}, rows - 1, FOREVER, rows)]
 
 
 def test_one_change_may_alter_more_than_a_batch_has_room_for():
     kernel, rows = Changes(["id"], by_time=True), 5_000
     image = pa.RecordBatch.from_pydict({"id": np.zeros(rows, np.int64), "v": np.arange(rows)})
-    assert not len(kernel.push(changes(np.full(rows, Op.UPDATE), np.arange(rows) + 1, image)).elements)
-    told = kernel.push(batch_of([Row(Op.INSERT, 0, {"id": 0, "v": -1})]))
+    assert not len(push(kernel, changes(np.full(rows, Op.UPDATE), np.arange(rows) + 1, image)).elements)
+    told = push(kernel, batch_of([Row(Op.INSERT, 0, {"id": 0, "v": -1})]))
     assert len(told.elements) == rows + 1
     assert set(told.origin.tolist()) == {0}
 
@@ -337,8 +323,8 @@ def test_one_change_may_alter_more_than_a_batch_has_room_for():
 def test_a_key_of_several_columns_names_a_row_by_all_of_them(key):
     kernel = Changes(key)
     rows = [{"site": s, "id": n, "v": s} for s, n in (("x", 1), ("x", 2), ("y", 1))]
-    kernel.push(batch_of([Row(Op.INSERT, 1, row) for row in rows]))
-    told = kernel.push(batch_of([Row(Op.DELETE, 5, {"id": 1, "site": "y"})]))
+    push(kernel, batch_of([Row(Op.INSERT, 1, row) for row in rows]))
+    told = push(kernel, batch_of([Row(Op.DELETE, 5, {"id": 1, "site": "y"})]))
     assert said(told) == [Adjust({"site": "y", "id": 1, "v": "y"}, 1, FOREVER, 5)]
     assert kernel.live == 2
 
@@ -347,7 +333,7 @@ def test_changes_at_one_commit_time_apply_in_order_and_what_lives_no_time_is_rem
     kernel = Changes(["id"])
     a, b = {"id": 1, "v": "a"}, {"id": 1, "v": "b"}
     items = [Row(Op.INSERT, 5, a), Row(Op.UPDATE, 5, b), Row(Op.DELETE, 5, {"id": 1}), Row(Op.INSERT, 5, a)]
-    assert said(kernel.push(batch_of(items))) == [
+    assert said(push(kernel, batch_of(items))) == [
         Insert(a, 5, FOREVER),
         Adjust(a, 5, FOREVER, 5),
         Insert(b, 5, FOREVER),
@@ -359,7 +345,7 @@ def test_changes_at_one_commit_time_apply_in_order_and_what_lives_no_time_is_rem
 def test_an_upsert_inserts_a_row_or_updates_it():
     kernel = Changes(["id"])
     items = [Row(Op.UPSERT, 1, {"id": 1, "v": "a"}), Row(Op.UPSERT, 3, {"id": 1, "v": "b"})]
-    assert text(said(kernel.push(batch_of(items)))).splitlines() == [
+    assert text(said(push(kernel, batch_of(items)))).splitlines() == [
         '+ {"id": 1, "v": "a"} [1, ∞)',
         '~ {"id": 1, "v": "a"} [1, ∞) -> [1, 3)',
         '+ {"id": 1, "v": "b"} [3, ∞)',
@@ -380,20 +366,20 @@ def test_an_upsert_inserts_a_row_or_updates_it():
 )
 def test_a_change_that_does_not_fit_in_a_log_is_handed_back_at_once(item, rule, detail):
     kernel = Changes(["id"])
-    kernel.push(batch_of([Row(Op.INSERT, 9, {"id": 1, "v": "a"}), Progress(5)]))
-    told = kernel.push(batch_of([item]))
+    push(kernel, batch_of([Row(Op.INSERT, 9, {"id": 1, "v": "a"}), Progress(5)]))
+    told = push(kernel, batch_of([item]))
     assert (len(told.elements), told.refused.number.tolist(), told.refused.rule(0)) == (0, [0], rule)
     assert detail in told.refused.detail(0)
-    after = said(kernel.push(batch_of([Row(Op.DELETE, 12, {"id": 1})])))
+    after = said(push(kernel, batch_of([Row(Op.DELETE, 12, {"id": 1})])))
     assert after == [Adjust({"id": 1, "v": "a"}, 9, FOREVER, 12)]
 
 
 def test_one_change_may_leave_more_without_a_row_than_a_batch_has_changes():
     kernel, rows = Changes(["id"], by_time=True), 5_000
     image = pa.RecordBatch.from_pydict({"id": np.zeros(rows, np.int64), "v": np.arange(rows)})
-    kernel.push(batch_of([Row(Op.INSERT, 0, {"id": 0, "v": -1})]))
-    kernel.push(changes(np.full(rows, Op.UPDATE), np.arange(rows) + 2, image))
-    told = kernel.push(batch_of([Row(Op.DELETE, 1, {"id": 0}), Progress(rows + 2)]))
+    push(kernel, batch_of([Row(Op.INSERT, 0, {"id": 0, "v": -1})]))
+    push(kernel, changes(np.full(rows, Op.UPDATE), np.arange(rows) + 2, image))
+    told = push(kernel, batch_of([Row(Op.DELETE, 1, {"id": 0}), Progress(rows + 2)]))
     assert said(told)[0] == Adjust({"id": 0, "v": -1}, 0, 2, 1)
     assert len(told.elements) == rows + 2
     assert told.refused.number.tolist() == list(range(rows))
@@ -402,20 +388,20 @@ def test_one_change_may_leave_more_without_a_row_than_a_batch_has_changes():
 
 def test_what_a_stable_refuses_leaves_room_for_what_is_refused_after_it():
     kernel = Changes(["id"], by_time=True)
-    kernel.push(batch_of([Row(Op.INSERT, 0, {"id": 1}), *(Row(Op.UPDATE, t, {"id": 1}) for t in (2, 3, 4))]))
+    push(kernel, batch_of([Row(Op.INSERT, 0, {"id": 1}), *(Row(Op.UPDATE, t, {"id": 1}) for t in (2, 3, 4))]))
     behind = Row(Op.INSERT, 5, {"id": 2})
     items = [Row(Op.DELETE, 1, {"id": 1}), Progress(9), behind]
-    told = kernel.push(batch_of(items), np.array([10, 11, 12]))
+    told = push(kernel, batch_of(items), np.array([10, 11, 12]))
     assert sorted(told.refused.number.tolist()) == [1, 2, 3, 12]
     assert [told.refused.rule(n) for n in range(4)].count(Rule.CHANGE_BEHIND_STABLE) == 1
 
 
 def test_columns_may_come_later_and_become_wider():
     kernel = Changes(["id"])
-    kernel.push(batch_of([Row(Op.INSERT, 1, {"id": 1})]))
-    kernel.push(batch_of([Row(Op.INSERT, 2, {"id": 2, "v": 1})]))
+    push(kernel, batch_of([Row(Op.INSERT, 1, {"id": 1})]))
+    push(kernel, batch_of([Row(Op.INSERT, 2, {"id": 2, "v": 1})]))
     kernel = stored_and_read_back(kernel)
-    told = kernel.push(batch_of([Row(Op.UPDATE, 3, {"id": 2, "v": 2.5}), Row(Op.DELETE, 4, {"id": 1})]))
+    told = push(kernel, batch_of([Row(Op.UPDATE, 3, {"id": 2, "v": 2.5}), Row(Op.DELETE, 4, {"id": 1})]))
     assert said(told) == [
         Adjust({"id": 2, "v": 1}, 2, FOREVER, 3),
         Insert({"id": 2, "v": 2.5}, 3, FOREVER),
@@ -426,23 +412,23 @@ def test_columns_may_come_later_and_become_wider():
 def test_a_table_that_has_not_begun_is_dumped_and_read_back():
     kernel = stored_and_read_back(Changes(["id"]))
     assert (kernel.live, kernel.frontier, list(kernel.key)) == (0, BEGINNING, ["id"])
-    assert said(kernel.push(Batch.stable(4))) == [Stable(4)]
+    assert said(push(kernel, Batch.stable(4))) == [Stable(4)]
 
 
 def test_after_the_end_of_time_nothing_is_held_and_nothing_fits():
     kernel = Changes(["id"])
-    kernel.push(batch_of([Row(Op.INSERT, 1, {"id": 1}), Progress(FOREVER)]))
+    push(kernel, batch_of([Row(Op.INSERT, 1, {"id": 1}), Progress(FOREVER)]))
     assert (kernel.live, kernel.payloads.rows) == (0, 0)
-    told = stored_and_read_back(kernel).push(batch_of([Row(Op.INSERT, 9, {"id": 2})]))
+    told = push(stored_and_read_back(kernel), batch_of([Row(Op.INSERT, 9, {"id": 2})]))
     assert told.refused.rule(0) is Rule.CHANGE_BEHIND_STABLE
 
 
 def test_a_row_that_changes_often_within_a_batch_is_kept_once():
     kernel, rows = Changes(["id"]), 20_000
     image = pa.RecordBatch.from_pydict({"id": np.zeros(rows, np.int64), "v": np.arange(rows)})
-    kernel.push(changes(np.full(rows, Op.UPSERT), np.arange(rows), image))
+    push(kernel, changes(np.full(rows, Op.UPSERT), np.arange(rows), image))
     assert kernel.payloads.rows == 1
-    told = kernel.push(changes(np.array([Op.DELETE]), np.array([rows]), image.slice(0, 1)))
+    told = push(kernel, changes(np.array([Op.DELETE]), np.array([rows]), image.slice(0, 1)))
     assert said(told) == [Adjust({"id": 0, "v": rows - 1}, rows - 1, FOREVER, rows)]
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch.model.application import ADJUST, INSERT, STABLE
+from anabranch.model.application import ADJUST, INSERT
 from anabranch.model.compiled import compiled, inlined
 from anabranch.model.op import Op
 from anabranch.model.slots import NOBODY, TAG_MASK, link_all, node_in, slot_of, tag_in, vacate_slot
@@ -262,12 +262,12 @@ def _doubt(chains: Chains, node: Any) -> None:
 
 
 @compiled
-def _give_up(chains: Chains, frontier: int, given_up: Any, count: int) -> Any:
-    """Take out what is in doubt and can fit no more; how many there are.
+def give_up(chains: Chains, frontier: int, given_up: Any) -> Any:
+    """Take out what is in doubt and can fit no more; how many there are, for which there is room.
 
     A row of it is (op, time, place, number, channel, reason, what it does not fit with).
     """
-    kept = 0
+    kept = count = 0
     for n in range(chains.counts[_DOUBTS]):
         node = np.int64(chains.doubts[n])
         if not chains.fits[node] and chains.time[node] >= frontier:
@@ -299,43 +299,33 @@ def _give_up(chains: Chains, frontier: int, given_up: Any, count: int) -> Any:
 def apply_changes(
     chains: Chains,
     batch: tuple[Any, Any, Any, Any],
-    source: tuple[Any, int, bool, bool],
+    source: tuple[Any, Any, bool, bool],
     begin: int,
     place: int,
     frontier: int,
     out: Any,
     refused: Any,
     brought: Any,
-) -> tuple[int, int, int, int, int]:
-    """Apply changes and progress from a row on, as long as there is room for what comes of them.
+) -> tuple[int, int, int, int]:
+    """Apply changes from a row on, as long as there is room for what comes of them.
 
-    ``batch`` are the columns kind, time, op and key. ``source`` is which row of its channel each is, the
-    channel, whether they count as they come, and whether those rows are in order where times are equal. The
-    payload of row r stands at ``place + r``. A row of the output is (kind, place of the payload, start, end,
-    old end, row of the batch), for those refused see `_give_up`. Returns the row where it stopped, the
-    frontier, how many rows are out and refused, and how many nodes ``brought`` names: those of changes that
-    came, of which some have left again.
+    ``batch`` are the columns kind, time, op and key. ``source`` is which row of which channel each is, if
+    they count as they come, and if those rows are in order where times are equal. The payload of row r
+    stands at ``place + r``. A row of the output is (kind, place of the payload, start, end, old end, row of
+    the batch), for those refused see `give_up`. Returns the row where it stopped, how many rows are out and
+    refused, and how many nodes ``brought`` names: those of changes that came, of which some have left again.
     """
     kind, time, op, key = batch
     number, channel, as_they_come, in_order = source
     said = unfit = births = 0
     for row in range(begin, len(kind)):
         at = time[row]
-        is_first = op[row] == OP_SNAPSHOT and kind[row] != STABLE
-        if kind[row] == STABLE:
-            most = (
-                unfit + chains.counts[_DOUBTS] + len(kind) - row - 1
-            )  # each row after it may be refused too
-            if said == len(out) or most > len(refused):
-                return row, frontier, said, unfit, births
-            frontier = max(frontier, at)
-            out[said] = STABLE, NOBODY, at, 0, 0, row
-            said += 1
-            unfit = _give_up(chains, frontier, refused, unfit)
+        if kind[row] > ADJUST:
             continue
+        is_first = op[row] == OP_SNAPSHOT
         if (at < frontier and not is_first) or at == FOREVER:
             reason = AT_THE_END if at == FOREVER else BEHIND
-            refused[unfit] = op[row], at, place + row, number[row], channel, reason, frontier
+            refused[unfit] = op[row], at, place + row, number[row], np.int64(channel[row]), reason, frontier
             unfit += 1
             continue
         if is_first:
@@ -348,7 +338,15 @@ def apply_changes(
             if reason != _FITS:
                 reason = THERE if is_first else reason
                 known = frontier if before == NOBODY else chains.time[before]
-                refused[unfit] = op[row], time[row], place + row, number[row], channel, reason, known
+                refused[unfit] = (
+                    op[row],
+                    time[row],
+                    place + row,
+                    number[row],
+                    np.int64(channel[row]),
+                    reason,
+                    known,
+                )
                 unfit += 1
                 continue
         while before != NOBODY and (
@@ -359,11 +357,11 @@ def apply_changes(
         node = _link(chains, slot, before, after, low, high)
         chains.time[node], chains.place[node] = at, place + row
         chains.op[node], chains.fits[node] = op[row], 0
-        chains.number[node], chains.channel[node] = number[row], channel
+        chains.number[node], chains.channel[node] = number[row], channel[row]
         until, count = _altered(chains, node)
         if said + count + 1 > len(out):
             _unlink(chains, node)
-            return row, frontier, said, unfit, births
+            return row, said, unfit, births
         brought[births] = node
         births += 1
         if chains.now[node]:
@@ -374,7 +372,7 @@ def apply_changes(
                 _unlink(chains, before)
             if op[row] == OP_DELETE:
                 _unlink(chains, node)
-    return len(kind), frontier, said, unfit, births
+    return len(kind), said, unfit, births
 
 
 @compiled

@@ -1,7 +1,7 @@
 """Changes of a keyed table as elements: a row holds from the commit that brought it to the one that ended it.
 
 Changes come in batches in which each is an insert from its commit time on, with its `Op` in ``old_end`` and
-the identity of its key columns; stables are progress.
+the identity of its key columns.
 
 Changes of a log count in the order in which they come, and one that does not fit (an update of a row that is
 not there) is handed back at once, with the reason. Others count in the order of commit time, and at one time
@@ -19,7 +19,7 @@ None after stable(∞). Cost: constant per change, of a late one the changes of 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -33,18 +33,22 @@ from anabranch.kernels.change_chains import (
     apply_changes,
     begin_at,
     forget,
+    give_up,
     in_chains,
     places_at,
     restore,
     rows_there,
 )
+from anabranch.kernels.kernel import Refused, Report, Result, State
+from anabranch.kernels.store.saved import version_of
 from anabranch.model.application import INSERT
 from anabranch.model.batch import Batch, concat
 from anabranch.model.identity import Words, identities
+from anabranch.model.origin import Origin
 from anabranch.model.payloads import PayloadStore
 from anabranch.model.rows import take_rows
 from anabranch.model.slots import NOBODY
-from anabranch.model.time import BEGINNING, FOREVER, tick_text
+from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.model.validity import Rule
 
 _RULES = (
@@ -63,6 +67,8 @@ _DETAILS = (
     "order, with by_time=True in that of commits)",
 )
 _ROOM = 1024
+_NO_ROWS = np.empty((0, 6), np.int64)
+VERSION = 2
 
 
 def changes(op: NDArray[np.int64], time: NDArray[np.int64], rows: pa.RecordBatch) -> Batch:
@@ -71,50 +77,8 @@ def changes(op: NDArray[np.int64], time: NDArray[np.int64], rows: pa.RecordBatch
 
 
 def _upserts(batch: Batch) -> Batch:
-    return changes(np.full(len(batch), OP_UPSERT), batch.start, batch.payload)
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """Changes that do not fit, of this batch or of an earlier one."""
-
-    changes: Batch
-    channel: Sequence[str]
-    number: NDArray[np.int64]
-    """Which row of its channel each was."""
-    reason: NDArray[np.int64]
-    known: NDArray[np.int64]
-    """What it does not fit with: the frontier, or since when there is a row of the key."""
-
-    def __len__(self) -> int:
-        return len(self.number)
-
-    @classmethod
-    def joined(cls, parts: Sequence["Refused"]) -> "Refused":
-        """Those of several batches, one after the other."""
-        columns = [
-            np.concatenate([getattr(part, name) for part in parts]) for name in ("number", "reason", "known")
-        ]
-        names = [name for part in parts for name in part.channel]
-        return cls(concat([part.changes for part in parts]), names, *columns)
-
-    def rule(self, n: int) -> Rule:
-        """The rule that one of them breaks."""
-        return _RULES[self.reason[n]]
-
-    def detail(self, n: int) -> str:
-        """The values that break it."""
-        return _DETAILS[self.reason[n]].format(known=tick_text(int(self.known[n])))
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What a batch of changes stands for, and which do not fit and never will."""
-
-    elements: Batch
-    origin: NDArray[np.int64]
-    """For each element the change it comes of, as a row of the batch."""
-    refused: Refused
+    upserts = changes(np.full(len(batch), OP_UPSERT), batch.start, batch.payload)
+    return upserts.with_origin(batch.origin)
 
 
 @dataclass(slots=True)
@@ -122,23 +86,25 @@ class Changes:
     """State: the changes of a table that still count, with their payloads, and how far they have come.
 
     >>> from anabranch.model.notation import text
-    >>> from anabranch.model.op import Op
     >>> rows = pa.RecordBatch.from_pylist([{"id": 1, "v": "a"}, {"id": 1, "v": "b"}])
     >>> table = Changes(["id"])
-    >>> told = table.push(changes(np.array([Op.INSERT, Op.UPDATE]), np.array([3, 5]), rows))
-    >>> print(text(told.elements.elements()))
+    >>> print(text(table.push("", changes(np.array([Op.INSERT, Op.UPDATE]), np.array([3, 5]), rows)).events))
     + {"id": 1, "v": "a"} [3, ∞)
     ~ {"id": 1, "v": "a"} [3, ∞) -> [3, 5)
     + {"id": 1, "v": "b"} [5, ∞)
-    >>> told = table.push(changes(np.array([Op.INSERT]), np.array([6]), rows[1:]))
-    >>> told.refused.detail(0)
-    'a row of its key has been there since 5'
+    >>> (refused,) = table.push("", changes(np.array([Op.INSERT]), np.array([6]), rows[1:])).refused
+    >>> refused.detail, int(refused.known[0])
+    ('a row of its key has been there since {known}', 5)
     """
+
+    held: ClassVar[bool] = False
 
     key: Sequence[str]
     """The columns that name a row."""
     by_time: bool = False
     """Changes count by commit time, and not as they come."""
+    begins: bool = False
+    """Rows of a snapshot are those that the table begins with."""
     frontier: int = BEGINNING
     """No later change commits before this."""
     channels: list[str] = field(default_factory=list)
@@ -156,36 +122,36 @@ class Changes:
         """Bytes of state."""
         return sum(column.nbytes for column in self.chains) + self.payloads.nbytes
 
-    def push(
-        self,
-        batch: Batch,
-        numbers: NDArray[np.int64] | None = None,
-        channel: str = "",
-        *,
-        ordered: bool = False,
-        begins: bool = False,
-    ) -> Told:
-        """What changes and progress stand for; with ``numbers`` they are these rows of a channel.
+    def push(self, name: str, batch: Batch) -> Result:
+        """The rows that changes stand for, each with the origin of the change that it comes of.
 
         By time, those of one commit time count in the order of their numbers where the channel is ordered.
-        Rows of a snapshot are those of the table where it ``begins``; later they are read incrementally.
+        Rows of a snapshot are those of the table while it ``begins``; later they are read incrementally.
         """
-        numbers = np.arange(len(batch)) if numbers is None else numbers
-        read = (batch.kind == INSERT) & (batch.old_end >= (OP_INCREMENTAL if begins else OP_SNAPSHOT))
+        if batch.origin is None:
+            batch = batch.with_origin(Origin(np.arange(len(batch)), ordered=False))
+        read = (batch.kind == INSERT) & (batch.old_end >= (OP_INCREMENTAL if self.begins else OP_SNAPSHOT))
         if not read.any():
-            return self._push(batch, numbers, channel, ordered=ordered)
-        parts, places = [], []
+            return self._push(batch)
+        parts = []
         for rows in self._in_parts(batch, read):
             part = batch.take(rows)
-            news = self._news(part) if read[rows[0]] else np.arange(len(rows))
-            part = _upserts(part.take(news)) if read[rows[0]] else part
-            parts.append(self._push(part, numbers[rows[news]], channel, ordered=ordered))
-            places.append(rows[news[parts[-1].origin]])
-        return Told(
-            concat([part.elements for part in parts]),
-            np.concatenate(places),
-            Refused.joined([part.refused for part in parts]),
-        )
+            if read[rows[0]]:
+                part = _upserts(part.take(self._news(part)))
+            parts.append(self._push(part))
+        refused = (group for part in parts for group in part.refused)
+        return Result(concat([part.events for part in parts]), tuple(refused))
+
+    def advance(self, name: str, time: int) -> Result:
+        """No later change commits before a time; what waited, and fits no more, is refused."""
+        nothing = self.payloads.none()
+        if time <= self.frontier:
+            return Result(self._elements(_NO_ROWS, nothing, None))
+        self.frontier = time
+        unfit = np.empty((self.chains.waiting, 7), np.int64)
+        refused = self._refused(unfit[: give_up(self.chains, time, unfit)], nothing)
+        self._forget_what_is_gone(nothing, np.empty(0, np.int32))
+        return Result(self._elements(_NO_ROWS, nothing, None), refused)
 
     def begin_at(self, keys: Words, time: NDArray[np.int64]) -> None:
         """The rows of these keys that a snapshot brought have been there since these times."""
@@ -210,19 +176,20 @@ class Changes:
         same[same] = (identities(take_rows(payload, np.flatnonzero(same))) == known).all(axis=1)
         return np.flatnonzero(~same)
 
-    def _push(self, batch: Batch, numbers: NDArray[np.int64], channel: str, *, ordered: bool) -> Told:
+    def _push(self, batch: Batch) -> Result:
+        assert batch.origin is not None
         keys = batch.told_apart_by(self.key).identities
         payload = self.payloads.admit(batch.payload)
         self.chains = self.chains.with_room(len(batch), self.frontier)
         columns = batch.kind, batch.start, batch.old_end, keys
-        source = numbers, self._code(channel), not self.by_time, self.by_time and ordered
+        in_order = self.by_time and batch.origin.ordered
+        source = batch.origin.number, self._codes(batch.origin), not self.by_time, in_order
         brought = np.empty(len(batch), np.int32)
-        elements, refused = [np.empty((0, 6), np.int64)], [np.empty((0, 7), np.int64)]
+        elements, refused = [_NO_ROWS], [np.empty((0, 7), np.int64)]
         row, births, room = 0, 0, 2 * len(batch)
         while row < len(batch):
-            out = np.empty((room, 6), np.int64)
-            unfit = np.empty((len(batch) + self.chains.waiting, 7), np.int64)
-            row, self.frontier, said, left, born = apply_changes(
+            out, unfit = np.empty((room, 6), np.int64), np.empty((len(batch) - row, 7), np.int64)
+            row, said, left, born = apply_changes(
                 self.chains,
                 columns,
                 source,
@@ -236,24 +203,37 @@ class Changes:
             births, room = births + born, 2 * room
             elements.append(out[:said])
             refused.append(unfit[:left])
-        told = self._told(np.concatenate(elements), np.concatenate(refused), payload)
+        events = self._elements(np.concatenate(elements), payload, batch.origin)
+        result = Result(events, self._refused(np.concatenate(refused), payload))
         self._forget_what_is_gone(payload, brought[:births])
-        return told
+        return result
 
-    def _code(self, channel: str) -> int:
-        if channel not in self.channels:
-            self.channels.append(channel)
-        return self.channels.index(channel)
+    def _codes(self, origin: Origin) -> NDArray[np.int32]:
+        """Of each change the number of its channel here."""
+        codes = np.zeros(len(origin.channels), np.int32)
+        for channel in [0] if origin.channel is None else np.unique(origin.channel).tolist():
+            name = origin.channels[channel]
+            if name not in self.channels:
+                self.channels.append(name)
+            codes[channel] = self.channels.index(name)
+        return codes[origin.of_channels()]
 
-    def _told(self, out: NDArray[np.int64], refused: NDArray[np.int64], payload: pa.RecordBatch) -> Told:
-        kind, place, start, end, old_end, origin = np.ascontiguousarray(out.T)
-        rows = self.payloads.rows_at(place, payload)
-        elements = Batch(kind.astype(np.int8), start, end, old_end, rows)
-        order = np.lexsort((refused[:, 3], refused[:, 4]))
-        op, time, place, number, channel, reason, known = np.ascontiguousarray(refused[order].T)
-        unfit = changes(op, time, self.payloads.rows_at(place, payload))
-        names = [self.channels[n] for n in channel.tolist()]
-        return Told(elements, origin, Refused(unfit, names, number, reason, known))
+    def _elements(self, out: NDArray[np.int64], payload: pa.RecordBatch, origin: Origin | None) -> Batch:
+        kind, place, start, end, old_end, row = np.ascontiguousarray(out.T)
+        elements = Batch(kind.astype(np.int8), start, end, old_end, self.payloads.rows_at(place, payload))
+        return elements if origin is None else elements.with_origin(origin.take(row))
+
+    def _refused(self, refused: NDArray[np.int64], payload: pa.RecordBatch) -> tuple[Refused, ...]:
+        """What does not fit, by the reason, in the order of channels and numbers."""
+        found = []
+        for reason in np.unique(refused[:, 5]).tolist():
+            rows = refused[refused[:, 5] == reason]
+            rows = rows[np.lexsort((rows[:, 3], rows[:, 4]))]
+            op, time, place, number, channel, _, known = np.ascontiguousarray(rows.T)
+            origin = Origin(number, channel.astype(np.int32), tuple(self.channels))
+            batch = changes(op, time, self.payloads.rows_at(place, payload)).with_origin(origin)
+            found.append(Refused(_RULES[reason], batch, known, _DETAILS[reason]))
+        return tuple(found)
 
     def _forget_what_is_gone(self, payload: pa.RecordBatch, brought: NDArray[np.int32]) -> None:
         if self.frontier == FOREVER:
@@ -263,31 +243,33 @@ class Changes:
         if self.payloads.crowded(self.chains.used):
             self.payloads.compact(self.chains.place, self.chains.live())
 
-    def dump(self) -> tuple[dict[str, Any], list[pa.RecordBatch]]:
-        """The state as plain data: how far it is, and the changes as two record batches, payloads apart."""
+    def report(self) -> Report:
+        """What is held."""
+        return Report(self.live, self.nbytes, {"in doubt": self.chains.waiting})
+
+    def saved(self) -> State:
+        """All of the state: how far it is, and the changes as two record batches, payloads apart."""
         forget(self.chains, self.frontier)
         nodes = np.empty(self.chains.used, np.int64)
         in_chains(self.chains, nodes)
         columns = {name: getattr(self.chains, name)[nodes] for name in _SAVED}
         payload = self.payloads.at(self.chains.place[nodes])
-        values = {"key": list(self.key), "frontier": self.frontier, "channels": self.channels}
-        return values, [pa.RecordBatch.from_pydict(columns), payload]
+        values = {
+            "key": list(self.key),
+            "frontier": self.frontier,
+            "channels": self.channels,
+            "begins": self.begins,
+        }
+        return State(VERSION, values, [pa.RecordBatch.from_pydict(columns), payload])
 
     @classmethod
-    def load(
-        cls, metadata: dict[str, Any], batches: list[pa.RecordBatch], *, by_time: bool = False
-    ) -> "Changes":
-        """The state that was dumped; from here on it gives the same elements."""
-        rows, payload = batches
-        state = cls(by_time=by_time, **metadata)
+    def load(cls, saved: State, *, by_time: bool = False) -> "Changes":
+        """The kernel whose state was saved; from here on it gives the same elements."""
+        _, values, (rows, payload) = version_of(saved, VERSION, "changes()")
+        state = cls(by_time=by_time, **values)
         state.payloads.add(state.payloads.admit(payload))
         state.chains = state.chains.with_room(len(rows), state.frontier)
-        saved = {name: rows.column(name).to_numpy() for name in rows.schema.names}
-        if "since" in saved:  # as written before changes could come late: only the rows that are there
-            state.channels = [""]
-            saved |= {"time": saved["since"], "fits": np.ones(len(rows), np.int8)}
-        nothing = np.zeros(len(rows), np.int64)
-        columns = [saved.get(name, nothing).astype(_SAVED[name]) for name in _SAVED]
+        columns = [rows.column(name).to_numpy() for name in _SAVED]
         restore(state.chains, (columns[0], columns[1]), tuple(columns[2:]))
         return state
 

@@ -19,12 +19,13 @@ Memory: the events that the replica shows, and those of the merge just before U,
 """
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from anabranch.kernels.kernel import State
+from anabranch.kernels.store.saved import version_of
 from anabranch.model.application import ADJUST, INSERT
 from anabranch.model.batch import Batch, concat
 from anabranch.model.identity import Words
@@ -32,6 +33,7 @@ from anabranch.model.relation import Relation
 from anabranch.model.rows import rows_without_columns, stacked
 from anabranch.model.time import BEGINNING, FOREVER
 
+VERSION = 2
 UNKNOWN = BEGINNING
 """Since when a row of a snapshot has been there."""
 
@@ -53,7 +55,7 @@ class Beginning:
     >>> from anabranch.model.notation import text
     >>> from anabranch import Insert
     >>> begins = Beginning(time=9, until=10)
-    >>> said, _ = begins.hear(Batch.of([Insert({"id": 1}, UNKNOWN, 20), Insert({"id": 2}, UNKNOWN, 12)]))
+    >>> said = begins.hear(Batch.of([Insert({"id": 1}, UNKNOWN, 20), Insert({"id": 2}, UNKNOWN, 12)]))
     >>> len(said)
     0
     >>> begins.meet(Batch.of([Insert({"id": 1}, 3, 20), Insert({"id": 3}, 5, 20)]))
@@ -91,19 +93,20 @@ class Beginning:
         fresh = (events.start == UNKNOWN) & (events.end > self.time)
         return int((fresh & (self._starts(events) == self.time)).sum())
 
-    def hear(self, elements: Batch) -> tuple[Batch, NDArray[np.int64]]:
-        """Elements of the replica; what it says at once, and which of the elements that comes of."""
+    def hear(self, elements: Batch) -> Batch:
+        """Elements of the replica; what it says at once, with the origins of what that comes of."""
         self.shown.apply(elements)
         if not self.alone:
-            return elements[:0], np.zeros(0, np.int64)
+            return elements[:0]
         start = self._starts(elements)
         end = np.maximum(elements.end, start)
         old = np.where(elements.kind == ADJUST, np.maximum(elements.old_end, start), start)
         kind = np.where(old > start, ADJUST, INSERT).astype(np.int8)
         rows = np.flatnonzero(end != old)
         old = np.where(kind == ADJUST, old, 0)
-        said = Batch(kind[rows], start[rows], end[rows], old[rows], elements.take(rows).payload)
-        return said, rows
+        taken = elements.take(rows)
+        said = Batch(kind[rows], start[rows], end[rows], old[rows], taken.payload)
+        return said.with_origin(taken.origin)
 
     def meet(self, given: Batch, *, alone: bool = False) -> None:
         """Know what the merge shows at U, or, where the replica begins alone, wherever the merge is."""
@@ -166,15 +169,16 @@ class Beginning:
         borrowed = since[number[: len(events)]]
         return np.where((events.start == UNKNOWN) & (borrowed != BEGINNING), borrowed, start)
 
-    def dump(self) -> tuple[dict[str, Any], list[pa.RecordBatch]]:
-        """The state as plain data."""
+    def saved(self) -> State:
+        """All of the state."""
         batches = [self._events(), *([] if self.met is None else [self.met])]
         values = {"time": self.time, "until": self.until, "alone": self.alone}
-        return values, [part for batch in batches for part in (_times(batch), batch.payload)]
+        return State(VERSION, values, [part for batch in batches for part in (_times(batch), batch.payload)])
 
     @classmethod
-    def load(cls, values: dict[str, Any], batches: list[pa.RecordBatch]) -> "Beginning":
-        """The state that was dumped."""
+    def load(cls, saved: State) -> "Beginning":
+        """The beginning whose state was saved."""
+        _, values, batches = version_of(saved, VERSION, "a replica that begins with a snapshot")
         shown, *met = [
             _events_of(times, payload) for times, payload in zip(batches[::2], batches[1::2], strict=True)
         ]

@@ -490,9 +490,9 @@ class Table:
         assert len(found.rows) == sum(value is not None for _, value in records)
         op = np.array([OPS[word] for word in found.rows.column("op").to_pylist()], np.int64)
         time = found.rows.column("time").cast(pa.int64()).to_numpy()
-        told = self.changes.push(changes(op, time, found.rows.select(["id", "v"])))
-        assert not [told.refused.detail(n) for n in range(len(told.refused))]
-        self.relation.apply(told.elements)
+        told = self.changes.push("", changes(op, time, found.rows.select(["id", "v"])))
+        assert not told.refused
+        self.relation.apply(told.events)
 
 
 @pytest.mark.parametrize("forward", [True, False])
@@ -526,9 +526,9 @@ def replica(random: Random, log, parts):
         time = np.array([time for _, time, _ in mine], np.int64)
         rows = pa.RecordBatch.from_pylist([row for _, _, row in mine], NUMBERS)
         stable = Batch.stable(FOREVER if end == len(log) else log[end][1], rows.schema)
-        told = table.push(changes(op, time, rows))
-        assert not len(told.refused)
-        yield concat([told.elements, stable]) if random.random() < 0.8 or end == len(log) else told.elements
+        told = table.push("", changes(op, time, rows))
+        assert not told.refused
+        yield concat([told.events, stable]) if random.random() < 0.8 or end == len(log) else told.events
 
 
 def table_log(random: Random):

@@ -37,10 +37,9 @@ from anabranch.engines.spark.order import (
 from anabranch.engines.spark.patience import set_aside
 from anabranch.engines.spark.shard_bytes import check_settings
 from anabranch.engines.spark.transport.parcel import Parcel, Voice
-from anabranch.kernels.answers import error_of, violations
-from anabranch.kernels.changes import Changes, Refused
-from anabranch.kernels.kernel import Refused as RefusedRows
-from anabranch.kernels.kernel import Result, State
+from anabranch.kernels.answers import error_of, in_words, violations
+from anabranch.kernels.changes import Changes
+from anabranch.kernels.kernel import Refused, Result, State
 from anabranch.kernels.snapshots import Beginning
 from anabranch.kernels.store.saved import from_bytes, to_bytes, version_of
 from anabranch.model.application import BROKEN, VALID, check_times
@@ -239,7 +238,7 @@ class Shard:
         if not len(events.rows):
             return
         if voice.replica in self.tables:
-            self._push(voice.replica, parcel, *self._read(events))
+            self._push(voice.replica, parcel, events.rows, self._read(events))
         else:
             self._wait(events)
 
@@ -263,43 +262,48 @@ class Shard:
         self._push(replica, parcel, rows, parcel.batch(rows, self.fragment.identity))
 
     def _push(self, replica: str, parcel: Parcel, rows: NDArray[np.int64], batch: Batch) -> None:
-        """Merge what comes of rows of a parcel."""
+        """Merge what comes of rows of a parcel; where it is of changes it says of which."""
         if not len(batch):
             return
         origin = origin_of(parcel, rows)
         self._pushed = parcel, rows, origin
-        self._says_out(self.merge.push(replica, batch.with_origin(origin)))
+        if batch.origin is None:
+            batch = batch.with_origin(origin)
+        self._says_out(self.merge.push(replica, batch))
         self._pushed = None
 
-    def _read(self, changes: Stretch) -> tuple[NDArray[np.int64], Batch]:
-        """The elements that changes stand for, after the rows they come of; what does not fit is refused."""
+    def _read(self, changes: Stretch) -> Batch:
+        """The elements that changes stand for; what does not fit is refused."""
         voice, rows = changes.voice, changes.rows
-        batch = changes.parcel.batch(rows, self.fragment.key)
-        begins = self.beginnings.of(voice.replica)
-        told = self.tables[voice.replica].push(
-            batch, changes.sequences(), voice.channel, ordered=voice.ordered, begins=begins is not None
-        )
-        self._refuse_changes(voice.replica, told.refused)
-        if begins is None:
-            return rows[told.origin], told.elements
-        elements, origin = begins.hear(told.elements)
-        return rows[told.origin[origin]], elements
+        origin = replace(origin_of(changes.parcel, rows), ordered=voice.ordered)
+        begins, table = self.beginnings.of(voice.replica), self.tables[voice.replica]
+        table.begins = begins is not None
+        result = table.push(voice.replica, changes.parcel.batch(rows, self.fragment.key).with_origin(origin))
+        self._refuse_changes(voice.replica, result.refused)
+        return result.events if begins is None else begins.hear(result.events)
 
     def _passes(self, replica: str, frontier: int) -> None:
         """Let the table of a replica know how far it is; what waited and fits no more is refused."""
         if replica in self.tables and frontier > self.tables[replica].frontier:
-            self._refuse_changes(replica, self.tables[replica].push(Batch.stable(frontier)).refused)
+            self._refuse_changes(replica, self.tables[replica].advance(replica, frontier).refused)
 
-    def _refuse_changes(self, replica: str, refused: Refused) -> None:
-        self.merge.tallies[replica].refused += len(refused)
+    def _refuse_changes(self, replica: str, refused: Sequence[Refused]) -> None:
+        """Answer for changes that do not fit, in the order of channels and numbers."""
+        self.merge.tallies[replica].refused += sum(len(group.batch) for group in refused)
         if isinstance(self.answers.on_invalid, Drop):
             return
-        for n, number in enumerate(refused.number.tolist()):
-            channel = refused.channel[n]
-            own = self._own(replica, channel, number)
-            raw, frontier = change_text(refused.changes, n, self._roles, own), self.tables[replica].frontier
-            violation = Violation(refused.rule(n), number, raw, frontier, replica, refused.detail(n))
-            self._answer(violation, channel, int(refused.known[n]))
+        rows = [(group, group.batch.origin, row) for group in refused for row in range(len(group.batch))]
+        found = [
+            (origin.channel_of(row), int(origin.number[row]), group, row)
+            for group, origin, row in rows
+            if origin is not None
+        ]
+        for channel, number, group, row in sorted(found, key=lambda one: one[:2]):
+            own, known = self._own(replica, channel, number), int(group.known[row])
+            raw = change_text(group.batch, row, self._roles, own)
+            detail = in_words(group.detail, known, raw)
+            violation = Violation(group.rule, number, raw, known, replica, detail)
+            self._answer(violation, channel, known)
 
     def _control(
         self, stretch: Stretch, row: NDArray[np.int64], at_the_end: dict[tuple[str, str], int]
@@ -384,7 +388,7 @@ class Shard:
         if len(result.events):
             self._now.output.append(result.events)
 
-    def _refuse(self, refused: RefusedRows) -> None:
+    def _refuse(self, refused: Refused) -> None:
         """Answer for what the merge leaves out."""
         answer = self.answers.to(refused.rule)
         if isinstance(answer, Drop):
@@ -472,8 +476,8 @@ class Shard:
             "frontiers": self.frontiers,
             "since": self.beginnings.since,
         }
-        tables = {f"changes {name}": State(1, *table.dump()) for name, table in self.tables.items()}
-        begun = {f"beginning {name}": State(1, *one.dump()) for name, one in self.beginnings.waiting.items()}
+        tables = {f"changes {name}": table.saved() for name, table in self.tables.items()}
+        begun = {f"beginning {name}": one.saved() for name, one in self.beginnings.waiting.items()}
         return to_bytes({"shard": State(VERSION, values, []), **tables, **begun, "merge": self.merge.saved()})
 
     @classmethod
@@ -490,12 +494,12 @@ class Shard:
         shard.merge = fragment.loaded(sections.pop("merge"))
         shard.beginnings = Beginnings(shard)
         shard.beginnings.since = {name: (time, rows) for name, (time, rows) in saved["since"].items()}
-        for section, (_, values, batches) in sections.items():
+        for section, state in sections.items():
             what, _, name = section.partition(" ")
             if what == "changes":
-                shard.tables[name] = Changes.load(values, batches, by_time=fragment.by_time)
+                shard.tables[name] = Changes.load(state, by_time=fragment.by_time)
             else:
-                shard.beginnings.waiting[name] = Beginning.load(values, batches)
+                shard.beginnings.waiting[name] = Beginning.load(state)
         return shard
 
 
