@@ -138,6 +138,7 @@ if TYPE_CHECKING:
     from anabranch.cli.micro_batches import Lines
     from anabranch.engines.spark.query.follow import Totals
     from anabranch.jobs.job import Job
+    from anabranch.jobs.plan_job import PlanJob
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -176,17 +177,17 @@ def run(options: argparse.Namespace) -> int:
         raise error
     check_job(job)
     if options.check:
-        with tempfile.TemporaryDirectory() as folder, _session(job, Path(folder, "spark.log")) as spark:
+        with tempfile.TemporaryDirectory() as folder, session_of(job, Path(folder, "spark.log")) as spark:
             return _check(job, spark, options)
     job.checkpoint.mkdir(parents=True, exist_ok=True)
     log = job.place(job.spark.log) if job.spark.log else job.checkpoint / "spark.log"
     _say(f"starting Spark on {job.spark.master}", options)
-    with _session(job, log) as spark:
+    with session_of(job, log) as spark:
         return _run(job, spark, options)
 
 
 @contextmanager
-def _session(job: Job, log: Path) -> Iterator[SparkSession]:
+def session_of(job: Job | PlanJob, log: Path) -> Iterator[SparkSession]:
     """The Spark of a job, which ends with it."""
     from anabranch import spark as ab
     from anabranch.cli.spark_errors import told_as_ours
@@ -228,14 +229,25 @@ def _check(job: Job, spark: SparkSession, options: argparse.Namespace) -> int:
 
 
 def _run(job: Job, spark: SparkSession, options: argparse.Namespace) -> int:
-    from anabranch.cli.micro_batches import Lines
     from anabranch.cli.plan import source_of
+
+    rows, merged = _merged(job, spark)
+    return followed(job, merged, source_of(job, rows), options, job.merge.vouching())
+
+
+def followed(
+    job: Job | PlanJob,
+    merged: DataFrame,
+    source: str,
+    options: argparse.Namespace,
+    vouching: str | None = None,
+) -> int:
+    """Run the query of a job until it is stopped or at its end, and say how it goes; the exit status."""
+    from anabranch.cli.micro_batches import Lines
     from anabranch.engines.spark.query.checkpoint import completed
     from anabranch.engines.spark.query.follow import follow, stoppable
 
-    rows, merged = _merged(job, spark)
     lines = Lines.of(merged, as_json=options.json)
-    source = source_of(job, rows)
     with stoppable() as stop:
         after = completed(job.checkpoint)
         query = job.write(merged, once=options.once)
@@ -249,7 +261,7 @@ def _run(job: Job, spark: SparkSession, options: argparse.Namespace) -> int:
             lines.tell,
             lambda batch: _say(_begins(job.checkpoint, batch), options),
         )
-    _conclude(job, totals, lines, options)
+    _conclude(job, totals, lines, options, vouching)
     bad = totals.quarantined or totals.disagreements or (totals.last is not None and totals.last.stuck)
     return 1 if options.strict and bad else 0
 
@@ -266,9 +278,10 @@ def _goes_on(after: int) -> str:
     return "the checkpoint is new" if after < 0 else f"it goes on after micro-batch {after} of its checkpoint"
 
 
-def _conclude(job: Job, totals: Totals, lines: Lines, options: argparse.Namespace) -> None:
+def _conclude(
+    job: Job | PlanJob, totals: Totals, lines: Lines, options: argparse.Namespace, vouching: str | None
+) -> None:
     end, summary = "stopped" if totals.stopped else "all was read", lines.summary(totals)
-    vouching = job.merge.vouching()
     if options.json:
         replicas = {} if totals.last is None else lines.fields(totals.last)["replicas"]
         told = {"vouching": vouching, "replicas": replicas, "checkpoint": str(job.checkpoint)}

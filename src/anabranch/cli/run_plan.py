@@ -6,9 +6,9 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from anabranch.cli.progress import progress
 
@@ -61,62 +61,64 @@ def _tell_check(job: PlanJob, read: dict[str, str], options: argparse.Namespace)
     return 0
 
 
-@dataclass(slots=True)
 class _Aside:
-    """State: the refused rows so far, in a file of JSON lines that is there when the run ends."""
+    """State: how many rows were refused, and the file of JSON lines that they are written to as they come."""
 
-    job: PlanJob
-    refusals: list[Refusal]
+    def __init__(self, job: PlanJob) -> None:
+        self.job, self.count = job, 0
+        self.path: Path | None = None
+        self._open = ExitStack()
+        self._file: IO[bytes] | None = None
+
+    def __enter__(self) -> _Aside:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()  # whatever stopped the run, what was refused before that is kept
 
     def __call__(self, violation: Violation) -> None:
-        from anabranch.rows.refusal import refusal
-
-        place = violation.place or f"element {violation.position}"
-        if isinstance(violation.element, str):
-            from anabranch.rows.refusal import Refusal
-
-            reason = violation.detail or violation.message
-            one = Refusal(violation.code, reason, violation.input or "", place, violation.element)
-        else:
-            one = refusal(violation, place, self.job.stream.node.clock)
-        self.refusals.append(one)
-
-    def write(self) -> Path | None:
-        """The file, if there is anything to write."""
         from dataclasses import asdict
 
-        from anabranch.connectors.files.writing import whole
         from anabranch.rows.text import text_of
 
-        if not self.refusals:
-            return None
-        self.job.quarantine.mkdir(parents=True, exist_ok=True)
-        taken = len(list(self.job.quarantine.glob("refused-*.jsonl")))
-        path = self.job.quarantine / f"refused-{taken + 1:04}.jsonl"
-        with whole(str(path)) as file:
-            for one in self.refusals:
-                file.write(f"{text_of(asdict(one))}\n".encode())
-        return path
+        if self._file is None:
+            self._file = self._begun()
+        self._file.write(f"{text_of(asdict(self._refusal(violation)))}\n".encode())
+        self.count += 1
+
+    def _begun(self) -> IO[bytes]:
+        from anabranch.connectors.files.writing import whole
+
+        place = self.job.quarantine
+        place.mkdir(parents=True, exist_ok=True)
+        self.path = place / f"refused-{len(list(place.glob('refused-*.jsonl'))) + 1:04}.jsonl"
+        return self._open.enter_context(whole(str(self.path)))
+
+    def _refusal(self, violation: Violation) -> Refusal:
+        from anabranch.rows.refusal import Refusal, refusal
+
+        place = violation.place or f"element {violation.position}"
+        if not isinstance(violation.element, str):
+            return refusal(violation, place, self.job.stream.node.clock)
+        reason = violation.detail or violation.message
+        return Refusal(violation.code, reason, violation.input or "", place, violation.element)
 
 
 def _run_embedded(job: PlanJob, options: argparse.Namespace) -> int:
     from anabranch.connectors.running import run
     from anabranch.model.validity import Quarantine
 
-    aside = _Aside(job, [])
     output = output_of(job)
-    with progress(f"{job.file.name}") as told:
+    with _Aside(job) as aside, progress(job.file.name) as told:
+        answer = Quarantine(aside)
         running = run(
-            job.stream, job.inputs(), on_invalid=Quarantine(aside), on_late=Quarantine(aside), progress=told
+            job.stream, job.inputs(), on_invalid=answer, on_broken=answer, on_late=answer, progress=told
         )
         counted = _Counted(running)
-        try:
+        with closing(running):
             output.write(counted, job.stream)
-        finally:
-            running.close()
-            kept = aside.write()
-    _conclude(job, running, counted, aside, kept, options)
-    return 1 if options.strict and aside.refusals else 0
+    _conclude(job, running, counted, aside.path, options)
+    return 1 if options.strict and aside.count else 0
 
 
 class _Counted:
@@ -151,7 +153,6 @@ def _conclude(
     job: PlanJob,
     running: Run,
     counted: _Counted,
-    aside: _Aside,
     kept: Path | None,
     options: argparse.Namespace,
 ) -> None:

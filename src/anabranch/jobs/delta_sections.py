@@ -44,7 +44,7 @@ class DeltaSourceSection(Section):
             error.add_note("Leave it out for a column that is called time.")
             raise error
 
-    def rows(self, job: Job, spark: SparkSession) -> DeltaChanges:
+    def rows(self, job: Job | PlanJob, spark: SparkSession) -> DeltaChanges:
         """What is merged."""
         from anabranch import spark as ab
 

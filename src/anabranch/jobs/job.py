@@ -84,24 +84,9 @@ class Job:
 
     def write(self, merged: DataFrame, *, once: bool) -> StreamingQuery:
         """Start the query."""
-        from anabranch import spark as ab
+        from anabranch.jobs.writing import started
 
-        given: dict[str, Any] = {
-            "checkpoint": self.checkpoint,
-            "available_now": once or self.sink.available_now,
-            "trigger": None if once else self.sink.trigger,
-            "name": self.file.stem,
-        }
-        if self.sink.kafka is not None:
-            return self.sink.kafka.write(merged, self.quarantine, **given)
-        if self.sink.table is not None:
-            keys = {name: getattr(self.sink.table, name) for name in self.sink.table.__struct_fields__}
-            place = self.place(keys.pop("path"))
-            return ab.write_table(merged, place, quarantine=self.quarantine, **keys, **given)
-        assert self.folder is not None, "checked"
-        return ab.write_folder(
-            merged, self.folder, quarantine=self.quarantine, format=self.sink.format, **given
-        )
+        return started(self, merged, once=once)
 
     def rows(self, spark: SparkSession) -> DataFrame | NativeSource:
         """What is merged."""

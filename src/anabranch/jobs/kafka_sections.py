@@ -78,7 +78,9 @@ class KafkaSourceSection(Section):
     def _names(self) -> list[str]:
         return [one if isinstance(one, str) else one.name for one in self._given()]
 
-    def rows(self, job: Job, spark: SparkSession, schema: str, limit: int | None) -> Kafka:
+    def rows(
+        self, job: Job | PlanJob, spark: SparkSession, schema: StructType | str, limit: int | None
+    ) -> Kafka:
         """What is merged."""
         from anabranch import spark as ab
 

@@ -91,6 +91,10 @@ class PlanSourceSection(Section):
         for end in (self.kafka, self.delta):
             if end is not None:
                 end.check()
+        if self.kafka is not None and self.kafka.zone is not None:
+            error = ValueError(f"[sources.{name}.kafka] zone is that of the type of a column in a plan")
+            error.add_note(f'Write at = "timestamp[us, tz={self.kafka.zone}]" in columns, and leave it out.')
+            raise error
         check_lossy_words(self.lossy)
 
     def arguments(self) -> dict[str, Any]:

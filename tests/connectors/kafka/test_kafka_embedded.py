@@ -6,6 +6,7 @@ import pytest
 
 import anabranch as ab
 from anabranch import Quarantine, Relation, col
+from anabranch.cli.main import main
 from anabranch.connectors.kafka.cluster import TopicError
 
 ROOMS = {"room": "string", "at": "int64"}
@@ -83,3 +84,21 @@ def test_several_topics_need_a_source_of_replicas(broker):
     door = ab.kafka(["a", "b"], servers=broker.servers)
     with pytest.raises(ab.PlanError, match="not of replicas"):
         ab.run(ab.source("levels", ROOMS, start="at"), {"levels": door})
+
+
+def test_a_job_file_names_topics_as_replicas(broker, topic, send, tmp_path, capsys):
+    east, west = topic(), topic()
+    send(east, {"room": "A", "at": 1}, b"nothing")
+    send(west, {"room": "B", "at": 2})
+    (tmp_path / "job.toml").write_text(
+        "[sources.heard]\n"
+        'columns = { room = "string", at = "int64", replica = "string" }\n'
+        'start = "at"\ndisorder = 2\nreplica = "replica"\nlossy = true\n'
+        f'kafka = {{ servers = "{broker.servers}", topics = {{ east = "{east}", west = "{west}" }} }}\n'
+        '[plan]\nsteps = ["merge"]\n[sink]\nfile = "out.jsonl"\n'
+    )
+    assert main(["run", str(tmp_path / "job.toml"), "--engine", "embedded"]) == 0
+    assert events_of(ab.read(str(tmp_path / "out.jsonl"))) == Counter([("A", 1), ("B", 2)])
+    assert "3 in, 2 out, 1 malformed" in capsys.readouterr().err
+    (kept,) = (tmp_path / "job-quarantine").iterdir()
+    assert f"{east}[0]@1" in kept.read_text()
