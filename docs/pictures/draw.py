@@ -1,10 +1,13 @@
-"""Draws the pictures of docs/merge.md: what inputs say from left to right, and what the merge answers below.
+"""Draws the pictures of docs/merge.md: what inputs say from left to right, and what the merge answers below;
+and the architecture (`architecture.py`).
 
 .venv/bin/python docs/pictures/draw.py
 """
 
 from html import escape
 from pathlib import Path
+
+import architecture
 
 from anabranch import Attach, Batch, Detach, Merger, Stable, Tagged, parse, text
 
@@ -91,3 +94,4 @@ def _box(column: int, lane: int, depth: int, element: object) -> str:
 if __name__ == "__main__":
     for name, (complete, recording) in PICTURES.items():
         Path(__file__).with_name(f"{name}.svg").write_text(drawn(recording, complete=complete))
+    Path(__file__).with_name("architecture.svg").write_text(architecture.drawn())
