@@ -26,6 +26,10 @@ def test_the_architecture_is_as_drawn(draw):
     assert (PICTURES / "architecture.svg").read_text() == draw.architecture.drawn()
 
 
+def test_a_plan_draws_itself_as_it_is_shown(draw):
+    assert (PICTURES / "plan.svg").read_text() == draw.plan().picture()
+
+
 def test_the_files_that_the_architecture_names_are_there(draw):
     source = PICTURES.parents[1] / "src" / "anabranch"
     for box in draw.architecture.BOXES:
