@@ -23,7 +23,6 @@ from anabranch.plan.node import Node
 from anabranch.plan.row_operators import RowOperators
 from anabranch.plan.select import Select
 from anabranch.plan.source import Source
-from anabranch.plan.validate import Validate
 
 HERE = Path(__file__).parent
 BEGIN, END = "<!-- from the code: docs/operators/make.py -->", "<!-- end -->"
@@ -90,7 +89,7 @@ def operators() -> dict[str, type[Node]]:
     for one in iter_modules(plan.__path__, f"{plan.__name__}."):
         for node in vars(import_module(one.name)).values():
             if isinstance(node, type) and issubclass(node, Node) and node.__module__ == one.name:
-                found |= {node.word: node} if node not in (Node, Validate) else {}
+                found |= {node.word: node} if node is not Node and methods(node.word) else {}
     return found
 
 

@@ -1,4 +1,5 @@
-"""Draws the pictures of docs/merge.md: what inputs say from left to right, and what the merge answers below.
+"""Draws the pictures of docs/merge.md: what inputs say from left to right, and what the merge answers below;
+the architecture (`architecture.py`); and a plan, as it draws itself.
 
 .venv/bin/python docs/pictures/draw.py
 """
@@ -6,7 +7,9 @@
 from html import escape
 from pathlib import Path
 
-from anabranch import Attach, Batch, Detach, Merger, Stable, Tagged, parse, text
+import architecture
+
+from anabranch import Attach, Batch, Detach, Merger, Stable, Stream, Tagged, col, parse, source, text
 
 WIDTH, HEIGHT, LEFT, TOP = 118, 46, 62, 8
 STYLE = """
@@ -38,6 +41,20 @@ PICTURES = {
     "hole-complete": (True, "east: + A [1, 5)\neast: + B [2, 6)\nwest: + B [2, 6)\nwest: | 9\neast: | 9"),
     "hole-lossy": (False, "east: + A [1, 5)\neast: + B [2, 6)\nwest: + B [2, 6)\nwest: | 9\neast: | 9"),
 }
+
+
+def plan() -> Stream:
+    """Readings of gateways in windows, as they are and when they are final."""
+    heard = source(
+        "gateways",
+        {"gateway": "string", "sensor": "string", "level": "float64", "at": "timestamp[us, tz=UTC]"},
+        start="at",
+        duration="5 minutes",
+        disorder="1 minute",
+        replica="gateway",
+        lossy=True,
+    )
+    return heard.filter(col("level") > 0).merge().tumble("10 minutes").tap("early").final()
 
 
 def drawn(recording: str, *, complete: bool) -> str:
@@ -91,3 +108,5 @@ def _box(column: int, lane: int, depth: int, element: object) -> str:
 if __name__ == "__main__":
     for name, (complete, recording) in PICTURES.items():
         Path(__file__).with_name(f"{name}.svg").write_text(drawn(recording, complete=complete))
+    Path(__file__).with_name("architecture.svg").write_text(architecture.drawn())
+    Path(__file__).with_name("plan.svg").write_text(plan().picture())

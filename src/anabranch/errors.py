@@ -5,6 +5,11 @@ can be caught. What a person wrote is wrong in one of these ways:
 
     InvalidElementError        an element breaks a rule of validity
       BrokenPropertyError      or what its input was said to be
+    PlanError                  a plan cannot mean anything, or cannot be run as it is
+    ExpressionError            a column is computed of what is not there, or of types that do not go together
+    UnsoundLifetimeError       nothing could be promised of lifetimes that are altered like this
+    AnswerError                a function that is applied gives no answer to its rows
+    ClosedError                a job that is closed is pushed to
     SchemaError                data has not the columns or types that it should have
     UnsupportedTypeError       a type whose values cannot be told apart
     NotationError, DialectError, MalformedError, UnwritableError, UnreadableError, UnknownFormatError
