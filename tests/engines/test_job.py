@@ -218,3 +218,30 @@ def test_whatever_is_behind_a_source_an_adjust_of_nothing_changes_nothing(over):
     relation.apply(job.push("readings", [event("A", 1, 1, 5), Adjust({"room": "B", "level": 1}, 1, 5, 9)]))
     relation.apply(job.push("readings", [Stable(FOREVER)]))
     assert [one.payload["room"] for one in relation.events()] == ["A"]
+
+
+def test_changes_of_a_table_are_its_rows_from_one_commit_to_the_next():
+    orders = ab.source(
+        "orders",
+        {"id": "int64", "state": "string", "op": "string", "at": "int64"},
+        start="at",
+        key="id",
+        op="op",
+    )
+    job = orders.open(on_invalid=Quarantine())
+    rows = [
+        {"id": 1, "state": "new", "op": "c", "at": 3},
+        {"id": 1, "state": "paid", "op": "u", "at": 5},
+        {"id": 2, "state": "paid", "op": "u", "at": 6},
+    ]
+    answer = job.push("orders", rows)
+    assert [(row["kind"], row["state"], row["start"], row["end"]) for row in answer] == [
+        ("insert", "new", 3, None),
+        ("adjust", "new", 3, 5),
+        ("insert", "paid", 5, None),
+    ]
+    assert job.status().refused == {"no-such-row": 1}
+    again = orders.open(job.dump())
+    assert [row["kind"] for row in again.push("orders", [{"id": 1, "state": None, "op": "d", "at": 9}])] == [
+        "adjust"
+    ]

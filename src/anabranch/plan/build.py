@@ -9,6 +9,7 @@ from anabranch.model.output_policy import OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.span import span
 from anabranch.model.validity import Policy
+from anabranch.plan.changes import Changes
 from anabranch.plan.columns import schema_of
 from anabranch.plan.line import users_line
 from anabranch.plan.node import Node, PlanError
@@ -101,9 +102,18 @@ def source(
         on_invalid=on_invalid,
         on_late=on_late,
     )
+    if node.replicated and node.of_changes:
+        error = PlanError(
+            f"changes of several replicas of a table are merged on Spark alone, {name!r} has replicas"
+        )
+        error.add_note(
+            "Write anabranch.spark.merge_changes(rows, …), or read one replica: leave replica out."
+        )
+        with node.line.named():
+            raise error
     if node.replicated:
         return Replicas(node)
-    return Stream(node)
+    return Stream(Changes(inputs=(node,)) if node.of_changes else node)
 
 
 def merge(

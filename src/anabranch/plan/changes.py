@@ -1,0 +1,57 @@
+"""Changes of a table as events: a row is there from the commit that brought it to the one that ended it."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from anabranch.kernels.changes import Changes as Kernel
+from anabranch.kernels.kernel import State
+from anabranch.model.properties import Fact, Properties
+from anabranch.plan.node import Node
+from anabranch.plan.source import Source
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Changes(Node):
+    """The rows of the table whose changes a source is of."""
+
+    word: ClassVar[str] = "changes"
+    looks_up: ClassVar[bool] = True
+
+    @property
+    def source(self) -> Source:
+        """The source of the changes."""
+        node = self.inputs[0]
+        assert isinstance(node, Source), "changes are read where they enter"
+        return node
+
+    @property
+    def table_key(self) -> tuple[str, ...]:
+        """The columns that name a row of the table."""
+        assert self.source.layout is not None
+        return self.source.layout.key or ()
+
+    @cached_property
+    def properties(self) -> Properties:
+        """Rows end by adjusts; what was declared is of them, and not of their changes."""
+        known = self.source.properties
+        stay = (fact for fact in known if fact not in (Fact.INSERT_ONLY, Fact.PERFECT))
+        return Properties(known.keep(*stay).facts | {Fact.SHRINKING}, known.key, self.source.declared.longest)
+
+    def operator(self, state: State | None = None) -> Kernel:
+        """The kernel."""
+        if state is not None:
+            return Kernel.load(state, by_time=self.source.by_time)
+        return Kernel(self.table_key, by_time=self.source.by_time)
+
+    def settings(self) -> dict[str, str]:
+        """The key, and what order changes count in."""
+        return {"key": str(self.table_key), "by_time": str(self.source.by_time)}
+
+    def meets(self) -> tuple[tuple[str, ...] | None, ...]:
+        """The changes of one row."""
+        return (self.table_key,)
+
+    def words(self) -> str:
+        """The key."""
+        return f"rows of a table by {', '.join(self.table_key)}"
