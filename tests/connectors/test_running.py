@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import anabranch as ab
-from anabranch import Insert, Quarantine, Relation, Stable, col
+from anabranch import Adjust, Insert, Quarantine, Relation, Stable, col
+from anabranch.cli.main import main
 from anabranch.connectors.files.output import FolderOutput
 from anabranch.model.schema import SchemaError
 from anabranch.model.time import FOREVER
@@ -164,6 +165,26 @@ class TestFolders:
         heard = ab.source("heard", HEARD, start="at", duration=5, disorder=4, replica="who", lossy=True)
         found = events_of(ab.run(heard.merge(), {"heard": tmp_path}))
         assert found == Counter({(room, at, at + 5): 1 for room, at in truth})
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_recordings_run_to_what_the_merge_of_the_command_line_gives(self, tmp_path, seed):
+        random = Random(seed)
+        for name in ("east", "west"):
+            recorded: list[Any] = []
+            for start in range(0, 60, 3):
+                end = start + (10 if random.random() < 0.6 else random.randint(1, 9))
+                recorded.append(Insert({"room": f"R{start}"}, start, end))
+                if end != start + 10:
+                    recorded.append(Adjust({"room": f"R{start}"}, start, end, start + 10))
+                if random.random() < 0.3:
+                    recorded.append(Stable(start))
+            ab.write(str(tmp_path / f"{name}.jsonl"), [*recorded, Stable(FOREVER)])
+        paths = {name: str(tmp_path / f"{name}.jsonl") for name in ("east", "west")}
+        assert main(["merge", *paths.values(), "--out", str(tmp_path / "merged.jsonl")]) == 0
+        merged = ab.merge(*(ab.source(name, {"room": "string"}) for name in paths))
+        expected = relation_of(ab.read(str(tmp_path / "merged.jsonl"))).events()
+        for rows in (1, 7, 4096):
+            assert relation_of(ab.run(merged, paths, rows=rows)).events() == expected
 
     def test_steps_run_on_every_replica_before_they_are_merged(self, tmp_path):
         lines(tmp_path / "east/1.jsonl", rows_of(("A", 1), ("B", 2)))
