@@ -25,6 +25,8 @@ class Source(Node):
     """Rows or elements that come from outside."""
 
     word: ClassVar[str] = "source"
+    checked: ClassVar[bool] = False
+    """Its adjusts name events that are there, as has been seen to."""
 
     name: str
     columns: pa.Schema | None

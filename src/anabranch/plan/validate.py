@@ -42,7 +42,7 @@ def validated(roots: Sequence[Node]) -> list[Node]:
 
 def _has_revisions(node: Node) -> bool:
     return isinstance(node, Source) and not (
-        Fact.INSERT_ONLY in node.properties or node.replicated or node.of_changes
+        node.checked or Fact.INSERT_ONLY in node.properties or node.replicated or node.of_changes
     )
 
 
