@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from anabranch import Drop, Fact, Properties, Quarantine
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.shard import Shard
+from anabranch.engines.spark.level_shard import LevelShard
+from anabranch.engines.spark.merge import ROWS_EDGE, assignment_of
 from anabranch.engines.spark.transport import parcel
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.rows.layout import Layout
@@ -44,7 +45,8 @@ def seconds(channels: int, disorder: int, fragment: Fragment, *, again: bool = F
     layout = Layout(
         "at", replica="replica", channel="channel", sequence="sequence", payload=("text",), disorder=disorder
     )
-    packing, shard = Packing(layout, 1, ordered=True), Shard(fragment)
+    packing = Packing(layout, 1, ordered=True, edge=ROWS_EDGE)
+    shard = LevelShard(assignment_of(layout, fragment, rows(0, 0, channels).schema, 1))
     for number in range(ROUNDS):
         for time_again in range(1 + again):
             told = read_rows(layout, rows(number * EVENTS, time_again, channels), Place("rows"))

@@ -13,6 +13,7 @@ from anabranch.connectors.kafka.sink import write_kafka
 from anabranch.connectors.kafka.topics import Kafka, kafka
 from anabranch.connectors.tables.sink import write_table
 from anabranch.connectors.tables.table_error import TableError
+from anabranch.engines.spark.frame import frame
 from anabranch.engines.spark.merge import merge
 from anabranch.engines.spark.merge_changes import merge_changes
 from anabranch.engines.spark.query.failure import QueryError, failure
@@ -36,6 +37,7 @@ __all__ = [
     "delta_changes",
     "failure",
     "folder",
+    "frame",
     "kafka",
     "merge",
     "merge_changes",

@@ -51,8 +51,18 @@ class Output:
 class Flow:
     """State: the kernels, and how far every operator has come."""
 
-    def __init__(self, outputs: Mapping[str, Node], states: Mapping[str, State] | None = None) -> None:
-        """Operators at their beginning, or with ``states`` as they were `saved`."""
+    def __init__(
+        self,
+        outputs: Mapping[str, Node],
+        states: Mapping[str, State] | None = None,
+        *,
+        agreed: bool = False,
+    ) -> None:
+        """Operators at their beginning, or with ``states`` as they were `saved`.
+
+        ``agreed``: nothing is promised but what all shards promise that are told the same promises.
+        """
+        self._agreed = agreed
         graph = Graph(validated(list(outputs.values())))
         self.nodes = graph.nodes
         self.stages = [_Stage(node) for node in graph.nodes]
@@ -83,7 +93,7 @@ class Flow:
             stage.step = operator
         else:
             stage.kernel = operator
-            stage.frontiers[""] = operator.frontier
+            stage.frontiers[""] = self._reached(operator)
 
     def resume(self, promised: Mapping[str, Mapping[str, int]]) -> None:
         """Know what sources, by the names of their replicas, had promised when the state was saved."""
@@ -92,7 +102,7 @@ class Flow:
             if isinstance(stage.node, Source):
                 known = dict(promised.get(stage.node.name, {}))
             elif stage.kernel is not None:
-                known = {"": stage.kernel.frontier}
+                known = {"": self._reached(stage.kernel)}
             elif stage.step is not None:
                 known = {name: stage.step.reached(time) for name, time in known.items()}
             stage.promises, stage.frontiers = [], {}
@@ -170,7 +180,7 @@ class Flow:
         first = self.stages[self.entrances[source]].consumers
         kernel = self.stages[first[0][0]].kernel if len(first) == 1 else None
         if (knowing := _shows(kernel)) is not None:
-            return knowing.shows(name, identities, start, end)
+            return knowing.shows(name if first[0][1] is None else first[0][1], identities, start, end)
         return np.zeros(len(start), np.int64)
 
     def taken(self, output: str) -> Batch:
@@ -215,9 +225,10 @@ class Flow:
         promises, stage.promises = stage.promises, []
         if stage.kernel is not None:
             for name, batch in events:
-                self._take(stage, stage.kernel.push(name, batch))
+                self._hand_on(stage, stage.kernel.push(name, batch))
             for name, time in promises:
-                self._take(stage, stage.kernel.advance(name, time))
+                self._hand_on(stage, stage.kernel.advance(name, time))
+            self._promise(stage, "", self._reached(stage.kernel))
             return
         for name, batch in events:
             if stage.step is None:
@@ -232,9 +243,18 @@ class Flow:
     def _take(self, stage: _Stage, result: Result) -> None:
         """Hand on what comes of a call of a kernel; its frontier counts after its events."""
         assert stage.kernel is not None
+        self._hand_on(stage, result)
+        self._promise(stage, "", self._reached(stage.kernel))
+
+    def _hand_on(self, stage: _Stage, result: Result) -> None:
         self._note(stage, result.refused)
         self._give(stage, "", result.events)
-        self._promise(stage, "", stage.kernel.frontier)
+
+    def _reached(self, kernel: Kernel) -> int:
+        """What a kernel promises; a merge may join an input early by events that other shards have not."""
+        if self._agreed and hasattr(kernel, "agreed"):
+            return min(kernel.frontier, kernel.agreed)
+        return kernel.frontier
 
     def _note(self, stage: _Stage, refused: Iterable[Refused]) -> None:
         self.refused.extend((stage.node, one) for one in refused)

@@ -1,7 +1,7 @@
 """A fragment driven as Spark drives it, with no Spark: tasks pack rows, shards run behind `TwsTester`."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -13,14 +13,20 @@ from pyspark.sql.streaming import TwsTester
 from anabranch import BEGINNING, FOREVER, Adjust, Attach, Detach, Insert, Stable
 from anabranch.engines.spark import journal
 from anabranch.engines.spark.fragment import Fragment
+from anabranch.engines.spark.level_processor import LevelProcessor
+from anabranch.engines.spark.level_shard import LevelShard
+from anabranch.engines.spark.merge import ROWS_EDGE, assignment_of
 from anabranch.engines.spark.processor import ShardProcessor
+from anabranch.engines.spark.query.failure import told_to_driver
 from anabranch.engines.spark.query.status import ShardStatus
 from anabranch.engines.spark.shard import Shard
 from anabranch.engines.spark.stages import parcel_rows
 from anabranch.engines.spark.transport import parcel
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.engines.spark.transport.shards import shard_ids
+from anabranch.model.batch import Batch
 from anabranch.model.elements import Control, Element
+from anabranch.rows import refusal
 from anabranch.rows.layout import Layout
 from anabranch.rows.reading import Place, read_rows
 
@@ -37,10 +43,6 @@ ROWS = pa.schema(
         ("value", pa.string()),
     ]
 )
-ANSWERS = pa.schema(
-    [("shard", pa.int32()), ("body", pa.binary()), ("refused", pa.binary()), ("status", pa.string())]
-)
-"""The columns of what shards say."""
 UNORDERED = Layout(
     "start", "end", "old_end", kind="kind", replica="replica", channel="channel", payload=("value",)
 )
@@ -103,6 +105,7 @@ def parcels(tasks: Iterable[Sequence[Said]], packing: Packing, ids: tuple[int, .
             for begin in range(0, len(task), packing.rows)
         ]
         reads = [read_rows(packing.layout, rows.slice(place.first, packing.rows), place) for place in places]
+        packing = replace(packing, edge=ROWS_EDGE)
         for packed in parcel_rows([[read] for read in reads], packing, ids):
             yield from (Row(**row) for row in packed.to_pylist())
 
@@ -128,12 +131,47 @@ class Answer:
 
     def told(self) -> tuple[Any, ...]:
         """All of it but the size of the state, and how Arrow pads bytes: those tell when it was written."""
-        status = msgspec.structs.replace(self.status, state_bytes=0)
+        operators = {
+            name: {what: count for what, count in counts.items() if what != "bytes"}
+            for name, counts in self.status.operators.items()
+        }
+        status = msgspec.structs.replace(self.status, state_bytes=0, operators=operators)
         schemas = [parcel.from_bytes(body).payload.schema for body in self.bodies]
         return self.elements(), schemas, self.refused, status
 
 
 Kept = tuple[dict[str, dict[Any, Any]], dict[str, dict[Any, dict[Any, Any]]]]
+
+
+class MergeProcessor(LevelProcessor):
+    """Runs a merge as a plan of one level; what it says are parcels, refusals, and its status last."""
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+        with told_to_driver():
+            said = self.answer(key[0], rows)
+        yield from said_in_rows(key[0], said.heard.output, said.refused, said.status)
+
+
+class ChangesProcessor(ShardProcessor):
+    """Runs a merge of changes, and says it in the same form."""
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+        with told_to_driver():
+            said = self.answer(key[0], rows)
+        yield from said_in_rows(key[0], *said)
+
+
+def said_in_rows(
+    key: int, output: list[Batch], refused: list[refusal.Refusal], status: ShardStatus
+) -> Iterator[Row]:
+    """What a shard says as parcels, refusals, and its status last."""
+    voice = parcel.Voice("", str(status.shard))
+    for batch in output:
+        body = parcel.to_bytes(parcel.Parcel.of(voice, batch))
+        yield Row(shard=key, body=memoryview(body), refused=None, status=None)
+    if refused:
+        yield Row(shard=key, body=None, refused=refusal.to_bytes(refused), status=None)
+    yield Row(shard=key, body=None, refused=None, status=msgspec.json.encode(status).decode())
 
 
 class Query:
@@ -145,7 +183,11 @@ class Query:
         self._start()
 
     def _start(self) -> None:
-        self.tester = TwsTester(ShardProcessor(self.fragment, self.ids, self.name))
+        if self.fragment.key is None:
+            self.assignment = assignment_of(ORDERED, self.fragment, ROWS, len(self.ids))
+            self.tester = TwsTester(MergeProcessor(self.assignment, self.ids, self.name))
+        else:
+            self.tester = TwsTester(ChangesProcessor(self.fragment, self.ids, self.name))
 
     def hear(self, rows: Iterable[Row]) -> dict[int, Answer]:
         """What the shards that are given anything say about a micro-batch, by their numbers."""
@@ -198,7 +240,11 @@ class Query:
         """Let the worker hold these instead."""
         journal.forget_all()
         for name, (stamp, number, dump) in held.items():
-            journal._held[name] = journal.Held(stamp, Shard.load(self.fragment, number, dump))
+            if self.fragment.key is None:
+                shard: Any = LevelShard.load(self.assignment, number, dump)
+            else:
+                shard = Shard.load(self.fragment, number, dump)
+            journal._held[name] = journal.Held(stamp, shard)
 
 
 def shuffled(rows: Sequence[Any], random: Random) -> list[Any]:

@@ -1,13 +1,51 @@
 """One shard that is given what channels say, with no Spark and no state store."""
 
-from engines.spark.driving import ORDERED, UNORDERED, Said, record_batch
+from typing import Any
+
+from engines.spark.driving import ORDERED, ROWS, UNORDERED, Said, record_batch
 
 from anabranch import Insert
-from anabranch.engines.spark.shard import Shard
+from anabranch.engines.spark.assignment import Assignment
+from anabranch.engines.spark.fragment import Fragment
+from anabranch.engines.spark.level_shard import LevelShard
+from anabranch.engines.spark.merge import ROWS_EDGE, assignment_of
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.engines.spark.transport.parcel import Parcel
+from anabranch.kernels.merge.merge import Merge
 from anabranch.model.elements import Control, Element
 from anabranch.rows.reading import Place, read_rows
+
+
+class Shard(LevelShard):
+    """A shard of a merge of rows, which is a plan of one node."""
+
+    def __init__(self, fragment: Fragment, number: int = 0, states: Any = None) -> None:
+        given = fragment if isinstance(fragment, Assignment) else assigned(fragment)
+        super().__init__(given, number, states)
+
+    @classmethod
+    def load(cls, fragment: Fragment, number: int, data: bytes) -> "Shard":
+        """The shard that was dumped."""
+        return super().load(
+            fragment if isinstance(fragment, Assignment) else assigned(fragment), number, data
+        )
+
+    @property
+    def frontiers(self) -> dict[str, dict[str, int]]:
+        """How far each channel of each replica is."""
+        return self.gates[ROWS_EDGE].frontiers
+
+    @property
+    def merge(self) -> Merge:
+        """The kernel."""
+        ((_, _, kernel),) = self.flow.kernels()
+        assert isinstance(kernel, Merge)
+        return kernel
+
+
+def assigned(fragment: Fragment) -> Assignment:
+    """A merge of the rows that tests make, as a plan."""
+    return assignment_of(ORDERED, fragment, ROWS, 1)
 
 
 def event(value: str, start: int, end: int) -> Insert:
@@ -22,7 +60,7 @@ def said(*elements: Element | Control, who: str = "a", channel: str = "x", first
 
 def parcels(*tasks: list[Said], ordered: bool = True, rows: int = 1000) -> list[Parcel]:
     """What tasks pack for the one shard there is."""
-    packing = Packing(ORDERED if ordered else UNORDERED, 1, rows, ordered=ordered)
+    packing = Packing(ORDERED if ordered else UNORDERED, 1, rows, ordered=ordered, edge=ROWS_EDGE)
     return [
         parcel
         for number, task in enumerate(tasks)

@@ -3,13 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from engines.spark.hearing import event, hear, parcels, said
+from engines.spark.hearing import Shard, event, hear, parcels, said
 
 from anabranch import BEGINNING, Case, Detach, Fact, Properties, Stable
 from anabranch import spark as ab
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.merge import has_channels, replicas_of
-from anabranch.engines.spark.shard import Shard
 
 AWAITED = Fragment(lossy=True, replicas=("a", "b"))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from engines.spark.driving import Said
-from engines.spark.hearing import event, hear, parcels, said
+from engines.spark.hearing import Shard, event, hear, parcels, said
 
 from anabranch import (
     BEGINNING,
@@ -25,9 +25,9 @@ from anabranch import (
     Raise,
     Stable,
 )
-from anabranch.engines.spark import shard as sharding
+from anabranch.engines.spark import level_shard as sharding
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.shard import Shard
+from anabranch.engines.spark.merge import ROWS_EDGE
 from anabranch.kernels.store.saved import MARK, StateFormatError
 from anabranch.model.elements import Element
 from anabranch.model.output_policy import EveryChange, FinalOnly, FirstThenFinal
@@ -279,7 +279,7 @@ class TestRefusals:
         ]
         assert "starts at 1, the last stable is 2" in heard.refused[1].reason
         assert heard.refused[1].raw == '{"payload":{"value":"x"},"start":1,"end":3}'
-        assert shard.merge.status().inputs["a"].refused == 3
+        assert shard.left_out == {(ROWS_EDGE, "a"): 3}
 
     def test_who_has_left_says_nothing(self):
         shard = Shard(Fragment())
@@ -310,7 +310,7 @@ class TestRefusals:
         assert len(heard.output[0]) == 1
 
     def test_where_nothing_may_be_refused_it_is_an_error(self):
-        with pytest.raises(InvalidElementError, match="element 70 of input 'a' has an empty lifetime"):
+        with pytest.raises(InvalidElementError, match="x:70 of input 'a' has an empty lifetime"):
             Shard(Fragment(on_invalid=Raise())).hear(parcels(said(event("v", 5, 5), first=70)))
         broken = Fragment(Case.R0, on_broken=Raise())
         with pytest.raises(BrokenPropertyError, match="strictly increasing"):
@@ -343,8 +343,8 @@ class TestState:
 
 
 GOLDEN_FRAGMENTS = {
-    "shard-2-r3": Fragment(Case.R3, EveryChange(lag=1)),
-    "shard-2-r4": Fragment(Case.R4, lossy=frozenset({"b"}), channels=1),
+    "shard-3-r3": Fragment(Case.R3, EveryChange(lag=1)),
+    "shard-3-r4": Fragment(Case.R4, lossy=frozenset({"b"}), channels=1),
 }
 
 
@@ -363,12 +363,12 @@ def golden_shard(name: str) -> Shard:
 
 
 GOLDEN_ENDS = {
-    "shard-2-r3": [
+    "shard-3-r3": [
         Adjust({"value": "é"}, 1, 7, 9),
         Adjust({"value": "open"}, 4, FOREVER, 12),
         Adjust({"value": "only b"}, 5, 6, 5),
     ],
-    "shard-2-r4": [
+    "shard-3-r4": [
         Adjust({"value": "open"}, 4, FOREVER, 12),
         Adjust({"value": "only b"}, 5, 6, 5),
     ],

@@ -3,13 +3,12 @@
 from itertools import permutations
 
 import pytest
-from engines.spark.hearing import event, hear, said
+from engines.spark.hearing import Shard, event, hear, said
 from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch import BEGINNING, Attach, Case, Detach, Stable
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.shard import Shard
 
 times = st.integers(0, 50)
 micro_batches = st.lists(

@@ -4,7 +4,6 @@ Each case is judged by the laws of `laws.merge` after every micro-batch, shard b
 the end beside the embedded engine, and once more with workers that fail, repeat and are behind.
 """
 
-from collections import Counter
 from dataclasses import replace
 from random import Random
 
@@ -17,24 +16,20 @@ from engines.spark.driving import Query, Said, parcels
 from engines.spark.micro_batches import Drawn, failures
 from laws.merge import FAULTS, LOSSES, POLICIES, Scenario, merges
 from laws.trial import ORDERED
-from pyspark.sql import Row
 from pyspark.sql.streaming import TwsTester
 
 from anabranch import BEGINNING, FOREVER, Attach, Case, Detach, Insert, Stable, text
+from anabranch.engines.flow import Flow
 from anabranch.engines.spark import journal
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.processor import LastProcessor
+from anabranch.engines.spark.level_processor import LevelProcessor
 from anabranch.engines.spark.query.status import ShardStatus
-from anabranch.engines.spark.shard import Shard
-from anabranch.engines.spark.stages import _repack
 from anabranch.engines.spark.transport import parcel
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.engines.spark.transport.unpacking import Unpacking
 from anabranch.kernels.merge.merge import Merge
 from anabranch.model.output_policy import FinalOnly, FirstThenFinal, FollowLeader, Quorum
 from anabranch.model.validity import Quarantine
-from anabranch.oracle.payload import payload_key
-from anabranch.oracle.relation import World
 from anabranch.rows import refusal
 
 CHUNK = 50
@@ -94,31 +89,6 @@ def test_elements_that_come_one_by_one_are_merged_after_each(case, fault):
     merges(lambda scenario: OneByOne(scenario, shards), scenario)
 
 
-@pytest.mark.parametrize("number", range(4))
-def test_a_fragment_hears_another_whose_shards_are_its_channels(number):
-    """The shards of the first let out what is final, each at a pace of its own."""
-    for seed in range(number * 8, (number + 1) * 8):
-        random = Random(seed)
-        shards = random.randint(1, 3)
-        scenario = Scenario.drawn(random, random.choice((Case.R3, Case.R4)), "none")
-        first = Query(Fragment(scenario.case, FinalOnly()), shards, "first")
-        second = Query(Fragment(channels=shards), 2, "second")
-        repack = _repack(None, second.ids)
-        world = World()
-        for n, items in enumerate(batched(scenario.recording, random.randint(1, 20))):
-            said = [Said(item.input, item.element, sequence=100 * n + m) for m, item in enumerate(items)]
-            packed = parcels([said], Packing(driving.ORDERED, shards, ordered=True), first.ids)
-            rows = pa.RecordBatch.from_pylist([r.asDict() for r in first.rows(packed)], driving.ANSWERS)
-            again = [Row(**row) for part in repack([rows]) for row in part.to_pylist()]
-            answers = second.hear(again)
-            for element in [e for answer in answers.values() for e in answer.elements()]:
-                assert world.apply(element) is None
-            assert len(set(frontiers(answers))) <= 1
-            world.apply(Stable(max(frontiers(answers), default=BEGINNING)))
-        meant = Counter((payload_key(e.payload), e.start, e.end) for e in scenario.events)
-        assert (world.bag(), world.stable) == (meant, FOREVER), seed
-
-
 def test_the_last_fragment_says_in_rows_what_others_say_in_parcels():
     """Frames of pandas in and out, as Spark has them, beside rows."""
     unpacking = Unpacking(pa.schema([("value", pa.string())]), pa.int64(), refusals=True, speaker=0)
@@ -126,7 +96,7 @@ def test_the_last_fragment_says_in_rows_what_others_say_in_parcels():
     for seed in range(60):
         drawn = Drawn.of(seed)
         query = Query(replace(drawn.fragment, on_invalid=Quarantine()), drawn.shards, "parcels")
-        last = TwsTester(LastProcessor(query.fragment, query.ids, "rows", unpacking))
+        last = TwsTester(LevelProcessor(query.assignment, query.ids, "rows", unpacking))
         layout = driving.ORDERED if drawn.ordered else driving.UNORDERED
         packing = Packing(layout, drawn.shards, drawn.rows, ordered=drawn.ordered)
         for batch in drawn.batches:
@@ -157,19 +127,16 @@ def rows_of_answer(unpacking, answer):
 
 
 def without_size(status):
-    return msgspec.structs.replace(msgspec.json.decode(status, type=ShardStatus), state_bytes=0)
-
-
-def batched(items, size):
-    return [items[begin : begin + size] for begin in range(0, len(items), size)]
+    told = msgspec.json.decode(status, type=ShardStatus)
+    return msgspec.structs.replace(told, state_bytes=0, operators={})
 
 
 def test_a_case_is_drawn_from_its_seed_alone():
     assert Drawn.of(17) == Drawn.of(17)
 
 
-def loses_an_event(self, result, push=Shard._says_out):
-    push(self, result._replace(events=result.events.take(result.events.start != 3)))
+def loses_an_event(self, stage, result, hand_on=Flow._hand_on):
+    hand_on(self, stage, result._replace(events=result.events.take(result.events.start != 3)))
 
 
 stays_behind = property(lambda self: BEGINNING)
@@ -182,7 +149,7 @@ def misses_what_was_heard(values):
 @pytest.mark.parametrize(
     ("where", "name", "wrong"),
     [
-        (Shard, "_says_out", loses_an_event),
+        (Flow, "_hand_on", loses_an_event),
         (Merge, "agreed", stays_behind),
         (journal, "_unframed", misses_what_was_heard),
     ],

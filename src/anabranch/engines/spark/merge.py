@@ -6,18 +6,23 @@ from dataclasses import replace
 from datetime import timedelta
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import msgspec
 import pyarrow as pa
 
+from anabranch.engines.spark.assignment import Assignment
 from anabranch.engines.spark.columns import Columns, columns_of
 from anabranch.engines.spark.fragment import REMEMBER, Fragment
+from anabranch.engines.spark.level_shard import IDLE
+from anabranch.engines.spark.level_stages import run_level
 from anabranch.engines.spark.native_source import NativeSource
 from anabranch.engines.spark.one_row import SEVERAL, several_open_rows
 from anabranch.engines.spark.replica_frames import in_one_frame
 from anabranch.engines.spark.session.row_types import arrow_schema, check_forms
 from anabranch.engines.spark.session.session import shards_of
 from anabranch.engines.spark.stages import OBSERVED, packed, run_last
+from anabranch.engines.spark.telling import Telling
 from anabranch.engines.spark.transport.packing import ROWS, Packing
 from anabranch.engines.spark.transport.shards import shard_ids
 from anabranch.engines.spark.transport.unpacking import Unpacking
@@ -27,6 +32,10 @@ from anabranch.model.output_policy import POLICIES, FinalOnly, FirstThenFinal, O
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.span import span
 from anabranch.model.validity import Drop, Policy, Quarantine, Raise
+from anabranch.plan.levels import OUTPUT, Level, levels
+from anabranch.plan.merge import Merge
+from anabranch.plan.node import Node
+from anabranch.plan.source import Source
 from anabranch.rows.element_columns import REFUSED, TIMES
 from anabranch.rows.layout import SINGLE, Layout, names_of
 from anabranch.rows.refusal import FIELDS
@@ -37,6 +46,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+ROWS_EDGE = "rows"
+"""What the rows of a merge are called in its plan."""
 POLICY, SETTINGS, SHARDS = "anabranch.policy", "anabranch.settings", "anabranch.shards"
 """Where the schema of a merged frame says how: what its state depends on, and in how many parts it is."""
 
@@ -221,6 +232,9 @@ def merged(
     unpacking = _unpacking(layout, fragment, schema, len(ids))
     native = not isinstance(rows, DataFrame)
     packing = Packing(layout, len(ids), rows_per_parcel, ordered=layout.sequence is not None or native)
+    if fragment.key is None:
+        assignment = assignment_of(layout, fragment, schema, len(ids))
+        packing = replace(packing, edge=ROWS_EDGE)
     parcels = packed(rows, packing, ids) if isinstance(rows, DataFrame) else rows.parcels(packing, ids)
     out = spark_schema(rows.schema, unpacking, layout.start, payload_names, fragment.policy)
     out["kind"].metadata[SETTINGS] = msgspec.json.encode(fragment.settings()).decode()
@@ -230,7 +244,55 @@ def merged(
         out["kind"].metadata.update({} if several is None else {SEVERAL: several})
     if not isinstance(rows, DataFrame):
         out["kind"].metadata.update(rows.told(layout))
-    return run_last(parcels, fragment, ids, OBSERVED, unpacking, out, always=native)
+    if fragment.key is not None:
+        return run_last(parcels, fragment, ids, OBSERVED, unpacking, out, always=native)
+    return run_level(parcels, assignment, ids, OBSERVED, unpacking, out, always=native)
+
+
+def assignment_of(layout: Layout, fragment: Fragment, schema: pa.Schema, shards: int) -> Assignment:
+    """What a merge of rows is as a plan of one node, for the shards of its one level."""
+    known = [Fact.PUNCTUATED, *([] if fragment.lossy else [Fact.COMPLETE])]
+    promised = (fragment.promised() or Properties()) | Properties.of(*known)
+    source = Source(
+        name=ROWS_EDGE,
+        columns=schema,
+        layout=replace(layout, identity=None, duration=None, disorder=None),
+        replicas=True,
+        awaited=fragment.replicas,
+        silent=fragment.idle,
+        lossy=fragment.lossy,
+        declared=promised,
+    )
+    node = Merge(
+        inputs=(source,),
+        case=fragment.case,
+        policy=fragment.policy,
+        pace=fragment.pace,
+        identity=fragment.identity,
+        remember=fragment.remember,
+        generalise=isinstance(fragment.on_broken, Generalise),
+    )
+    (level,) = levels(node, shards)
+    level = _as_promised(level, promised, fragment.channels or 1)
+    telling = Telling(ROWS_EDGE, True, dict(fragment.roles), fragment.by_task, fragment.clock)
+    idle = tuple(f"{ROWS_EDGE}{IDLE}{name}" for name in fragment.idle)
+    return Assignment(
+        level,
+        shards,
+        fragment.answers(),
+        {ROWS_EDGE: telling},
+        idle=idle,
+        mark=str(uuid4()),
+        known_as=fragment.settings(),
+    )
+
+
+def _as_promised(level: Level, promised: Properties, channels: int) -> Level:
+    """A level whose replicas promise what is said of them and nothing more."""
+    (edge,), (merge,) = level.edges, level.outputs.values()
+    inlet = replace(edge.inlet, known=promised, channels=channels)
+    outputs: dict[str, Node] = {OUTPUT: replace(merge, inputs=(inlet,))}
+    return replace(level, edges=(replace(edge, inlet=inlet),), outputs=outputs)
 
 
 def planned(rows: Columns, layout: Layout, fragment: Fragment) -> tuple[Layout, Fragment, pa.Schema]:

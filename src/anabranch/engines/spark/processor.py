@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-import msgspec
-from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from anabranch.engines.spark.fragment import Fragment
@@ -31,9 +29,16 @@ class ShardProcessor(StatefulProcessor):
     """Runs a fragment. The state variables hold bytes that say their own version."""
 
     def __init__(
-        self, fragment: Fragment, ids: tuple[int, ...], name: str = "fragment", *, always: bool = False
+        self,
+        fragment: Fragment,
+        ids: tuple[int, ...],
+        name: str = "fragment",
+        unpacking: Unpacking | None = None,
+        *,
+        always: bool = False,
     ) -> None:
         self.fragment, self.ids, self.name, self.always = fragment, ids, name, always
+        self.unpacking = unpacking
 
     def init(self, handle: Any) -> None:
         """Make the state variables known."""
@@ -46,17 +51,18 @@ class ShardProcessor(StatefulProcessor):
         )
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
-        """What comes of the rows of a micro-batch for one shard, as rows of parcels."""
+        """What comes of the rows of a micro-batch for one shard, as frames of rows, its status last.
+
+        They leave the process that made them as Arrow, which Spark has only for data frames of pandas.
+        """
+        from anabranch.engines.spark.transport.frames import frame
+
+        assert self.unpacking is not None, "what comes of it are rows"
         with told_to_driver():
-            said = self.answer(key[0], rows)
-            voice = parcel.Voice("", str(said.status.shard))
-            for batch in said.output:
-                body = parcel.to_bytes(parcel.Parcel.of(voice, batch))
-                yield Row(shard=key[0], body=memoryview(body), refused=None, status=None)
-            if said.refused:
-                yield Row(shard=key[0], body=None, refused=refusal.to_bytes(said.refused), status=None)
-            status = msgspec.json.encode(said.status).decode()
-            yield Row(shard=key[0], body=None, refused=None, status=status)
+            given = (row for one in rows for row in one.itertuples(index=False))
+            said = self.answer(key[0], given)
+            for batch in self.unpacking.said(said.output, said.refused, said.status):
+                yield frame(batch)
 
     def answer(self, key: int, rows: Iterable[Any]) -> Answer:
         """Run the fragment on the rows of a micro-batch for one shard, and keep what it is then."""
@@ -84,35 +90,6 @@ class ShardProcessor(StatefulProcessor):
 
     def close(self) -> None:
         """Nothing is open."""
-
-
-class LastProcessor(ShardProcessor):
-    """Runs the last fragment of a query: what comes of it are rows as the user knows them.
-
-    They leave the process that made them as Arrow, which Spark has only for data frames of pandas.
-    """
-
-    def __init__(
-        self,
-        fragment: Fragment,
-        ids: tuple[int, ...],
-        name: str,
-        unpacking: Unpacking,
-        *,
-        always: bool = False,
-    ) -> None:
-        super().__init__(fragment, ids, name, always=always)
-        self.unpacking = unpacking
-
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
-        """What comes of the rows of a micro-batch for one shard, as frames of rows, its status last."""
-        from anabranch.engines.spark.transport.frames import frame
-
-        with told_to_driver():
-            given = (row for one in rows for row in one.itertuples(index=False))
-            said = self.answer(key[0], given)
-            for batch in self.unpacking.said(said.output, said.refused, said.status):
-                yield frame(batch)
 
 
 def micro_batch() -> int:

@@ -1,7 +1,7 @@
-"""The stages of a query, functions from frames to frames: pack, run a fragment, pack anew, run the last."""
+"""The stages of a query, functions from frames to frames: pack rows, and run a fragment."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -9,7 +9,7 @@ from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.order import TASK_ROWS
 from anabranch.engines.spark.query.failure import told_to_driver
 from anabranch.engines.spark.transport import parcel
-from anabranch.engines.spark.transport.packing import Packing, split
+from anabranch.engines.spark.transport.packing import Packing
 from anabranch.engines.spark.transport.slices import sliced
 from anabranch.engines.spark.transport.unpacking import Unpacking
 from anabranch.rows import refusal
@@ -43,14 +43,6 @@ def parcel_columns() -> "StructType":
 
     columns = StructType().add("shard", IntegerType()).add("body", BinaryType()).add("refused", BinaryType())
     return columns.add("parcel", LongType()).add("slice", IntegerType())
-
-
-def answer_columns() -> "StructType":
-    """The columns of what shards say: a parcel, or refusals, or their status after the micro-batch."""
-    from pyspark.sql.types import BinaryType, IntegerType, StringType, StructType
-
-    columns = StructType().add("shard", IntegerType()).add("body", BinaryType()).add("refused", BinaryType())
-    return columns.add("status", StringType())
 
 
 def packed(rows: "DataFrame", packing: Packing, ids: tuple[int, ...]) -> "DataFrame":
@@ -96,74 +88,13 @@ def parcel_rows(
             yield group
 
     told = False
-    for number, part in packing.parcels(noted()):
+    for number, part in packing.parcels(noted(), refused):
         told = True
         yield _slices(ids[number], parcel.to_bytes(part))
     if refused:
         yield _row(ids[0], refusal.to_bytes(refused))
     if not told:
         yield from (_row(shard, None) for shard in ids)
-
-
-def run(
-    parcels: "DataFrame", fragment: Fragment, ids: tuple[int, ...], name: str, *, always: bool = False
-) -> "DataFrame":
-    """Parcels as the shards of a fragment answer them; what they say of themselves is observed.
-
-    ``always``: there are rows for each shard in every micro-batch.
-    """
-    from pyspark.sql import functions as f
-
-    from anabranch.engines.spark.processor import ShardProcessor
-
-    by_shard = parcels.to(parcel_columns()).groupBy("shard")
-    said = by_shard.transformWithState(
-        statefulProcessor=ShardProcessor(fragment, ids, name, always=always),
-        outputStructType=answer_columns(),
-        outputMode="Append",
-        timeMode="None",
-    )
-    return said.observe(name, f.collect_list("status").alias("shards")).to(answer_columns())
-
-
-def repacked(parcels: "DataFrame", identity: tuple[str, ...] | None, ids: tuple[int, ...]) -> "DataFrame":
-    """What the shards of one fragment say, for the shards of another: each is a channel of one replica."""
-    return parcels.mapInArrow(_repack(identity, ids), parcel_columns())
-
-
-def _repack(
-    identity: tuple[str, ...] | None, ids: tuple[int, ...]
-) -> Callable[[Any], Iterator[pa.RecordBatch]]:
-    def repack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import msgspec
-
-        from anabranch.engines.spark.query.status import ShardStatus
-        from anabranch.model.batch import Batch
-        from anabranch.rows.layout import SINGLE
-
-        rows: dict[str, int] = {}
-
-        def spoken(said: parcel.Parcel, channel: str) -> Iterator[pa.RecordBatch]:
-            voice = parcel.Voice(SINGLE, channel, rows.get(channel, 0))
-            rows[channel] = voice.sequence + len(said)
-            for number, part in split(parcel.Parcel.of(voice, said.batch(slice(None))), identity, len(ids)):
-                yield _slices(ids[number], parcel.to_bytes(part))
-
-        with told_to_driver():
-            for batch in batches:
-                for body, refused, status in zip(*(batch.column(n) for n in (1, 2, 3)), strict=True):
-                    if body.is_valid:
-                        said = parcel.from_bytes(body.as_buffer())
-                        yield from spoken(said, said.voices[0].channel)
-                    elif refused.is_valid:
-                        yield _row(ids[0], refused.as_py())
-                    else:
-                        now = msgspec.json.decode(status.as_py(), type=ShardStatus)
-                        if now.advanced:
-                            stable = parcel.Parcel.of(parcel.Voice(SINGLE), Batch.stable(now.frontier))
-                            yield from spoken(stable, str(now.shard))
-
-    return repack
 
 
 def run_last(
@@ -184,11 +115,11 @@ def run_last(
     from pyspark.sql import functions as f
     from pyspark.sql.types import StringType, StructType
 
-    from anabranch.engines.spark.processor import LastProcessor
+    from anabranch.engines.spark.processor import ShardProcessor
 
     by_shard, status = parcels.to(parcel_columns()).groupBy("shard"), unpacking.status
     said = by_shard.transformWithStateInPandas(
-        statefulProcessor=LastProcessor(fragment, ids, name, unpacking, always=always),
+        statefulProcessor=ShardProcessor(fragment, ids, name, unpacking, always=always),
         outputStructType=StructType([*schema.fields]).add(status, StringType()),
         outputMode="Append",
         timeMode="None",

@@ -65,6 +65,8 @@ class ShardStatus(msgspec.Struct):
     """Rows that were left out and not told, as was asked for."""
     clock: str = Clock.TICKS.name
     """What ticks are to people, by its name."""
+    operators: dict[str, dict[str, int]] = {}
+    """What each operator of a plan holds and has counted."""
 
 
 class Status(msgspec.Struct):
@@ -84,6 +86,8 @@ class Status(msgspec.Struct):
     """Of each replica whose source counts its rows (topics), how many there were that it had not read."""
     dropped: int = 0
     clock: str = Clock.TICKS.name
+    operators: dict[str, dict[str, int]] = {}
+    """What each operator of a plan holds and has counted, over all shards."""
 
     def __str__(self) -> str:
         return text_of(self)
@@ -163,6 +167,33 @@ def together(batch: int, shards: Sequence[ShardStatus]) -> Status:
         next((one.stuck for one in shards if one.stuck), None),
         dropped=sum(one.dropped for one in shards),
         clock=first.clock,
+        operators={
+            name: {what: sum(one.operators[name].get(what, 0) for one in shards) for what in counts}
+            for name, counts in first.operators.items()
+        },
+    )
+
+
+def of_levels(levels: Sequence[Status]) -> Status:
+    """What the levels of a query say, the last of them last, as one: it is as far as that is."""
+    last = levels[-1]
+    if len(levels) == 1:
+        return last
+    heard = {kind: sum(one.heard.get(kind, 0) for one in levels) for kind in (*EVENTS, *KINDS[2:])}
+    return msgspec.structs.replace(
+        last,
+        case=" and ".join(one.case for one in levels if one.case),
+        heard={kind: count for kind, count in heard.items() if count},
+        live=sum(one.live for one in levels),
+        state_bytes=sum(one.state_bytes for one in levels),
+        dropped=sum(one.dropped for one in levels),
+        replicas={name: one for level in levels for name, one in level.replicas.items()},
+        stuck=next((one.stuck for one in levels if one.stuck), None),
+        operators={
+            f"level {n}: {name}": counts
+            for n, one in enumerate(levels, 1)
+            for name, counts in one.operators.items()
+        },
     )
 
 

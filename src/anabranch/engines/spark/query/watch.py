@@ -11,7 +11,7 @@ import msgspec
 
 from anabranch.engines.spark.query.backlog import unread
 from anabranch.engines.spark.query.failure import failure
-from anabranch.engines.spark.query.status import ShardStatus, Status, nothing, together
+from anabranch.engines.spark.query.status import ShardStatus, Status, nothing, of_levels, together
 from anabranch.engines.spark.stages import OBSERVED
 
 if TYPE_CHECKING:
@@ -85,12 +85,18 @@ def _interrupted() -> Iterator[list[int]]:
 
 def status_in(progress: Any) -> Status | None:
     """The status that a progress of Spark's carries, if it does."""
-    observed = progress["observedMetrics"].get(OBSERVED)
-    shards = [msgspec.json.decode(text, type=ShardStatus) for text in _texts(observed)]
-    shards.sort(key=lambda one: one.shard)
-    if not shards:
+    observed = progress["observedMetrics"]
+    levels = sorted(name for name in observed if name.startswith(OBSERVED) and name != OBSERVED)
+    parts = [_shards(observed.get(name)) for name in (*levels, OBSERVED)]
+    whole = [together(progress["batchId"], shards) for shards in parts if shards]
+    if not whole:
         return None
-    return msgspec.structs.replace(together(progress["batchId"], shards), unread=unread(progress["sources"]))
+    return msgspec.structs.replace(of_levels(whole), unread=unread(progress["sources"]))
+
+
+def _shards(observed: Any) -> list[ShardStatus]:
+    shards = [msgspec.json.decode(text, type=ShardStatus) for text in _texts(observed)]
+    return sorted(shards, key=lambda one: one.shard)
 
 
 def _texts(observed: Any) -> list[str]:

@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from anabranch.engines.spark.transport.before_shuffle import stepped
+from anabranch.engines.spark.transport.dealing import Dealing
 from anabranch.engines.spark.transport.parcel import NO_PAYLOAD, Parcel, Voice
 from anabranch.engines.spark.transport.shards import shard_of
 from anabranch.model.batch import Kind
@@ -24,6 +26,7 @@ from anabranch.model.slots import NOBODY
 from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.rows.layout import Layout
 from anabranch.rows.reading import Read
+from anabranch.rows.refusal import Refusal
 
 ROWS = 65_536
 """Elements of a parcel, about: fewer cost calls, more cost memory and, beyond 10 MB, time."""
@@ -40,9 +43,19 @@ class Packing:
     rows: int = ROWS
     ordered: bool = False
     """The sequence of a row is its place in its channel; else it only tells rows apart."""
+    edge: str = ""
+    """The edge of a plan that the parcels are of."""
+    dealing: Dealing | None = None
+    """How rows are dealt out; None: by their identities."""
+    steps: bytes = b""
+    """What is made of rows before they are dealt out (`before_shuffle`)."""
 
-    def parcels(self, groups: Iterable[list[Read]]) -> Iterator[tuple[int, Parcel]]:
+    def parcels(
+        self, groups: Iterable[list[Read]], refused: list[Refusal] | None = None
+    ) -> Iterator[tuple[int, Parcel]]:
         """Parcels with the number of their shard; what was refused is the caller's to tell.
+
+        What steps refuse is added to ``refused``.
 
         A group is not cut: copies of an event are in it, and their payload is in one parcel once.
         """
@@ -53,12 +66,12 @@ class Packing:
             held += sum(len(read.batch) for read in group)
             size += sum(read.batch.payload.nbytes for read in group)
             if held >= self.rows * self.shards or size >= BYTES * self.shards:
-                yield from self._cut(waiting)
+                yield from self._cut(waiting, refused)
                 waiting, held, size = [], 0, 0
         if held:
-            yield from self._cut(waiting)
+            yield from self._cut(waiting, refused)
 
-    def _cut(self, reads: list[Read]) -> Iterator[tuple[int, Parcel]]:
+    def _cut(self, reads: list[Read], refused: list[Refusal] | None) -> Iterator[tuple[int, Parcel]]:
         batches = [read.batch for read in reads]
         voice, sequence, names = _voices(reads)
         count = len(voice)
@@ -84,10 +97,16 @@ class Packing:
             for (replica, channel), first, last, snapshot in zip(names, firsts, lasts, snapshots, strict=True)
         )
         row = sequence - sequence[firsts][voice]
-        nothing = batches[0].payload[:0]
-        parcel = Parcel(voices, voice.astype(np.int32), row, kind, start, end, old_end, place, nothing)
         payloads = [one.payload for one in batches]
-        yield from _dealt(parcel, payloads, self.layout.identity, self.shards, self.layout.key)
+        parcel = Parcel(
+            voices, voice.astype(np.int32), row, kind, start, end, old_end, place, payloads[0][:0]
+        )
+        if self.steps:
+            moved, payloads = stepped(reads, self, refused)
+            parcel = _moved(parcel, moved, payloads[0][:0])
+        parcel = replace(parcel, edge=self.edge)
+        identity = self.layout.identity if self.dealing is None else self.dealing.identity
+        yield from _dealt(parcel, payloads, identity, self.shards, self.layout.key, self.dealing)
 
     def _snapshots(self, voice: Any, kind: Any, start: Any, old_end: Any, count: int) -> list[int | None]:
         """Of each voice the least time of rows of a snapshot."""
@@ -124,6 +143,24 @@ class Packing:
         )
 
 
+def _moved(parcel: Parcel, moved: NDArray[np.int32], payload: pa.RecordBatch) -> Parcel:
+    """Elements whose payloads are elsewhere now; events that steps have dropped are gone."""
+    is_event = parcel.kind <= Kind.ADJUST
+    place = np.where(is_event, moved[parcel.place], NO_PAYLOAD).astype(np.int32)
+    stay = np.flatnonzero(~is_event | (place != NO_PAYLOAD))
+    return replace(
+        parcel,
+        voice=parcel.voice[stay],
+        row=parcel.row[stay],
+        kind=parcel.kind[stay],
+        start=parcel.start[stay],
+        end=parcel.end[stay],
+        old_end=parcel.old_end[stay],
+        place=place[stay],
+        payload=payload,
+    )
+
+
 def _of_snapshots(kind: Any, op: Any) -> Any:
     return (kind == Kind.INSERT) & (op == Op.SNAPSHOT)
 
@@ -132,14 +169,19 @@ _TIMES = ("kind", "start", "end", "old_end")
 
 
 def split(
-    parcel: Parcel, identity: tuple[str, ...] | None, shards: int, *, key: tuple[str, ...] | None = None
+    parcel: Parcel,
+    identity: tuple[str, ...] | None,
+    shards: int,
+    *,
+    key: tuple[str, ...] | None = None,
+    dealing: Dealing | None = None,
 ) -> Iterator[tuple[int, Parcel]]:
     """What each shard is told of a parcel: its events by their identities, and all that is no event.
 
     A shard to which no event belongs is told who spoke all the same. Changes have a key, and go where it
     belongs with its identities. Payloads that only an identity or a key takes for one stay apart.
     """
-    return _dealt(parcel, [parcel.payload], identity, shards, key)
+    return _dealt(parcel, [parcel.payload], identity, shards, key, dealing)
 
 
 def _dealt(
@@ -148,6 +190,7 @@ def _dealt(
     identity: tuple[str, ...] | None,
     shards: int,
     key: tuple[str, ...] | None,
+    dealing: Dealing | None = None,
 ) -> Iterator[tuple[int, Parcel]]:
     """The parcel of each shard; places are rows of the payloads one after the other, which are not copied."""
     is_event = parcel.kind <= Kind.ADJUST
@@ -157,7 +200,7 @@ def _dealt(
     number, first = distinct(words, used)
     if identity is not None or key is not None:
         words = np.concatenate([_identities(payload, key or identity) for payload in payloads])
-    shard = shard_of(words, shards)
+    shard = shard_of(words, shards) if dealing is None else dealing.shard_of(payloads, words, shards)
     belongs = np.where(is_event, shard[parcel.place], -1) if shards > 1 and len(words) else None
     for n in range(shards):
         rows = slice(None) if belongs is None else np.flatnonzero((belongs == n) | ~is_event)

@@ -60,6 +60,7 @@ class _Header(msgspec.Struct):
     """Of each column."""
     others: list[tuple[int, int]] | None
     """The elements that are no inserts and their kinds, where they are few; else the kinds are a column."""
+    edge: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,8 @@ class Parcel:
     """The row of the payload, or NO_PAYLOAD."""
     payload: pa.RecordBatch
     identities: Words | None = None
+    edge: str = ""
+    """Which of the edges into a level it is of."""
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -169,6 +172,7 @@ def to_bytes(parcel: Parcel) -> pa.Buffer:
         [_size(part) for part in parts],
         least,
         list(zip(others.tolist(), parcel.kind[others].tolist(), strict=True)) if few else None,
+        parcel.edge,
     )
     head = msgspec.json.encode(header)
     begin = b"".join([MARK, len(head).to_bytes(4, "little"), head])
@@ -242,6 +246,7 @@ def from_bytes(data: bytes | memoryview) -> Parcel:
         column("place", np.int32) if "place" in header.least else np.arange(count, dtype=np.int32),
         _batch(parts[1]),
         identities,
+        header.edge,
     )
 
 
@@ -268,6 +273,7 @@ def joined(parcels: Sequence[Parcel]) -> Parcel:
         np.concatenate(places).astype(np.int32),
         stacked([p.payload for p in parcels]),
         np.concatenate(words) if len(words) == len(parcels) else None,
+        parcels[0].edge,
     )
 
 

@@ -1,0 +1,102 @@
+"""What the shards of one level of a plan are given to run, as a value that travels to the executors."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+
+from anabranch.engines.flow import Flow
+from anabranch.engines.spark.telling import Telling
+from anabranch.engines.spark.transport.dealing import Dealing
+from anabranch.kernels.answers import Answers
+from anabranch.model.validity import Quarantine
+from anabranch.plan.graph import Graph
+from anabranch.plan.levels import OUTPUT, Edge, Level
+from anabranch.plan.merge import Merge
+from anabranch.plan.node import Node
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """A level, and what the query says about it."""
+
+    level: Level
+    shards: int = 1
+    answers: Answers = field(default_factory=lambda: Answers(Quarantine(), Quarantine(), Quarantine()))
+    """What is done with what is refused where neither source nor operator says it."""
+    telling: Mapping[str, Telling] = field(default_factory=dict)
+    """How refused rows of each edge are told."""
+    later: tuple[Edge, ...] = ()
+    """The edges by which what comes out goes on to later levels."""
+    goes_to: Mapping[str, int] = field(default_factory=dict)
+    """The level that each of them is into."""
+    dealing: Mapping[str, Dealing] = field(default_factory=dict)
+    """How what goes on each of them is dealt out."""
+    last: int = 1
+    """The number of the last level."""
+    idle: tuple[str, ...] = ()
+    """Replicas, each after the name of its edge, that nobody waits for while they are silent."""
+    mark: str = ""
+    """Which run of which query it is of."""
+    known_as: Mapping[str, str] | None = None
+    """What the state depends on, in the words of whoever made the plan; None: in those of its operators."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Assignment) and (self.mark, self.level.number) == (
+            other.mark,
+            other.level.number,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.mark, self.level.number))
+
+    @property
+    def is_last(self) -> bool:
+        """What comes out is what the query gives."""
+        return self.level.number == self.last
+
+    @cached_property
+    def identities(self) -> dict[str, tuple[str, ...] | None]:
+        """What tells events of each edge apart for whoever hears them first; None: all columns."""
+        return identities_of(self.level)
+
+    def settings(self, flow: Flow) -> dict[str, str]:
+        """What the state depends on."""
+        return flow.settings() if self.known_as is None else dict(self.known_as)
+
+    def tells(self, edge: str) -> Telling:
+        """How refused rows of an edge are told."""
+        return self.telling.get(edge, Telling(edge))
+
+    @property
+    def clock(self) -> pa.DataType | None:
+        """The type of the times, for people."""
+        if len(self.telling) == 1:
+            return next(iter(self.telling.values())).clock
+        return next(iter(self.level.outputs.values())).clock
+
+    @property
+    def output(self) -> Node:
+        """What comes out of the query, on the last level."""
+        return self.level.outputs[OUTPUT]
+
+
+def identities_of(level: Level) -> dict[str, tuple[str, ...] | None]:
+    """What tells events of each edge into a level apart for whoever hears them first; None: all columns."""
+    graph, found = Graph(level.outputs.values()), {}
+    for edge in level.edges:
+        number = graph.number(edge.inlet)
+        readers = [graph.nodes[n] for n in graph.consumers(number)]
+        columns = {_identity(node) for node in readers}
+        found[edge.name] = columns.pop() if len(columns) == 1 and number not in graph.roots else None
+    return found
+
+
+def _identity(node: Node) -> tuple[str, ...] | None:
+    return node.identity if isinstance(node, Merge) else getattr(node, "table_key", None)
+
+
+def dealing_of(edge: Edge, level: Level) -> Dealing:
+    """How the rows of an edge into a level are dealt out."""
+    return Dealing.of(edge.by, edge.names, edge.inlet.schema, identities_of(level)[edge.name])

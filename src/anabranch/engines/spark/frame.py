@@ -1,0 +1,108 @@
+"""A plan as a frame of Spark's: one query, one stateful operator for each level, one checkpoint.
+
+Sources are frames or native sources, by the names that the plan has for them. Their rows are packed where
+they are read, after the steps right behind them; a source that only a later level reads comes in there. The
+state of all levels is one commit of Spark's.
+"""
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from anabranch.engines.spark.level_stages import level_parcels, run_level
+from anabranch.engines.spark.native_source import NativeSource
+from anabranch.engines.spark.plan_sources import Read, as_read, check_given, with_sources
+from anabranch.engines.spark.planned_query import PlannedQuery
+from anabranch.engines.spark.session.session import shards_of
+from anabranch.engines.spark.stages import packed
+from anabranch.engines.spark.transport.packing import ROWS
+from anabranch.engines.spark.transport.shards import shard_ids
+from anabranch.kernels.answers import Answers
+from anabranch.model.validity import Policy, Quarantine
+from anabranch.plan.graph import Graph
+from anabranch.plan.levels import Edge, Level, levels
+from anabranch.plan.node import Node
+from anabranch.plan.source import Source
+from anabranch.plan.stream import Stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def frame(
+    stream: Stream,
+    sources: "Mapping[str, DataFrame | NativeSource]",
+    *,
+    on_invalid: Policy | None = None,
+    on_broken: Policy | None = None,
+    on_late: Policy | None = None,
+    rows_per_parcel: int = ROWS,
+) -> "DataFrame":
+    """What comes of a plan over frames and native sources, as one streaming frame of element rows.
+
+    ``sources`` has a frame, or a source such as `folder`, for every source of the plan. One with a layout
+    takes rows of its columns; one of elements takes rows with the columns kind, start, end and old_end beside
+    its own (and replica, where it is of replicas). Rows that are not used are set aside, with the reason, in
+    the column ``refused``, unless ``on_invalid``, ``on_broken`` and ``on_late`` say otherwise; sources and
+    merges may say it for themselves.
+
+    Out come the columns kind, start, end, old_end and those of the stream, with at most one stable for each
+    micro-batch after all it covers.
+    """
+    check_given(stream, sources)
+    answers = Answers(on_invalid or Quarantine(), on_broken or Quarantine(), on_late or Quarantine())
+    reads = {name: as_read(source, sources[name]) for name, source in _sources(stream.node).items()}
+    return planned_frame(with_sources(stream.node, reads), reads, answers, rows_per_parcel)
+
+
+def planned_frame(
+    root: Node, reads: Mapping[str, Read], answers: Answers, rows_per_parcel: int
+) -> "DataFrame":
+    """What comes of a plan whose sources are known."""
+    from pyspark.sql import DataFrame
+
+    session = next(iter(reads.values())).rows.sparkSession
+    ids = shard_ids(shards_of(session))
+    parts = levels(root, len(ids))
+    query = PlannedQuery(parts, reads, ids, answers, rows_per_parcel)
+    frame: DataFrame | None = None
+    for level in parts:
+        mine = [_parcels(query, edge, level) for edge in level.edges if edge.source is not None]
+        given = reduce(_united, [*([] if frame is None else [frame]), *mine])
+        frame = run_level(
+            given,
+            query.assignment(level),
+            ids,
+            query.observed(level),
+            query.unpacking() if query.is_last(level) else None,
+            query.schema(root) if query.is_last(level) else None,
+            several=len(parts) > 1,
+            always=len(parts) == 1 and all(read.is_native for read in reads.values()),
+        )
+    assert frame is not None, "a plan has a level"
+    return frame
+
+
+def _united(one: "DataFrame", other: "DataFrame") -> "DataFrame":
+    return one.unionAll(other)
+
+
+def _parcels(query: PlannedQuery, edge: Edge, level: Level) -> "DataFrame":
+    """The rows of a source as parcels for the shards of a level."""
+    from pyspark.sql import DataFrame
+
+    assert edge.source is not None, "what comes from a level is packed there"
+    read, packing = query.reads[edge.source.name], query.packing(edge, level)
+    if isinstance(read.rows, DataFrame):
+        parcels = packed(read.rows.select(*map(_quoted, read.columns.names)), packing, query.ids)
+    else:
+        parcels = read.rows.parcels(packing, query.ids)
+    return parcels if len(query.parts) == 1 else level_parcels(parcels, level.number)
+
+
+def _sources(root: Node) -> dict[str, Source]:
+    return {node.name: node for node in Graph([root]).nodes if isinstance(node, Source)}
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,121 @@
+"""The stateful operator of a level: rows of parcels in, and out come parcels for later levels, or rows.
+
+It is given and gives data frames of pandas, which Spark carries as Arrow; a shard packs what it says for the
+next level itself, split by the columns that must meet there. Rows for a level that is not the next pass
+unopened, and so does what was refused, until the last.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from anabranch.engines.spark.assignment import Assignment
+from anabranch.engines.spark.journal import Journal, kept_by_spark
+from anabranch.engines.spark.level_shard import Heard, LevelShard
+from anabranch.engines.spark.next_level import for_later_levels
+from anabranch.engines.spark.processor import micro_batch
+from anabranch.engines.spark.query.failure import told_to_driver
+from anabranch.engines.spark.query.level_status import level_status
+from anabranch.engines.spark.query.status import ShardStatus
+from anabranch.engines.spark.transport import parcel
+from anabranch.engines.spark.transport.level_rows import DECIDED, passed_on, refused_row, status_row
+from anabranch.engines.spark.transport.slices import whole_bodies
+from anabranch.engines.spark.transport.unpacking import Unpacking
+from anabranch.rows import refusal
+from anabranch.rows.refusal import Refusal, answered
+
+
+class Answer(NamedTuple):
+    """What a shard says about a micro-batch."""
+
+    heard: Heard
+    advanced: dict[str, int]
+    """What goes out and is stable further than before, and until when."""
+    refused: list[Refusal]
+    status: ShardStatus
+
+
+class LevelProcessor(StatefulProcessor):
+    """Runs a level. The state variables hold bytes that say their own version."""
+
+    def __init__(
+        self,
+        assignment: Assignment,
+        ids: tuple[int, ...],
+        name: str = "level",
+        unpacking: Unpacking | None = None,
+        *,
+        always: bool = False,
+    ) -> None:
+        self.assignment, self.ids, self.name, self.always = assignment, ids, name, always
+        self.unpacking = unpacking
+
+    def init(self, handle: Any) -> None:
+        """Make the state variables known."""
+        self.journal = Journal(
+            self.assignment,
+            len(self.ids),
+            handle.getValueState("head", "body binary"),
+            handle.getMapState("snapshot", "chunk int", "body binary"),
+            handle.getMapState("heard", "chunk int", "body binary"),
+            shard=LevelShard,
+        )
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+        """What comes of the rows of a micro-batch for one shard, as frames of rows, its status last."""
+        from anabranch.engines.spark.transport.frames import frame
+
+        number = self.assignment.level.number
+        with told_to_driver():
+            mine: list[Any] = []
+            later: list[Any] = []
+            for one in rows:
+                for row in one.itertuples(index=False):
+                    (mine if getattr(row, "level", number) == number else later).append(row)
+            if later:
+                yield frame(passed_on(later))
+            for batch in self.rows(key[0], mine):
+                yield frame(batch)
+
+    def rows(self, key: int, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+        """What the shard says, as rows for Spark."""
+        said = self.answer(key, rows)
+        if self.unpacking is not None:
+            yield from self.unpacking.said(said.heard.output, said.refused, said.status)
+            return
+        yield from for_later_levels(self.assignment, self.ids, said.status.shard, said.heard, said.advanced)
+        if said.refused:
+            yield refused_row(self.assignment.last, self.ids[0], refusal.to_bytes(said.refused))
+        yield status_row(self.assignment.last, key, msgspec.json.encode(said.status).decode())
+
+    def answer(self, key: int, rows: Iterable[Any]) -> Answer:
+        """Run the level on the rows of a micro-batch for one shard, and keep what it is then."""
+        given: list[Any] = []
+        malformed: list[Refusal] = []
+        refused: list[Refusal] = []
+        for row in rows:
+            if row.body is not None:
+                given.append(row)
+            if row.refused is not None:
+                told = refused if row.parcel == DECIDED else malformed
+                told += refusal.from_bytes(row.refused)
+        bodies = whole_bodies(given)
+        refused += (aside := answered(malformed, self.assignment.answers.on_invalid))
+        dropped = len(malformed) - len(aside)
+        name, now = (self.name, key), micro_batch()
+        with kept_by_spark():
+            head, shard = self.journal.recall(name, self.ids.index(key), now, always=self.always)
+        before, frontiers = shard.frontier, shard.stables()
+        heard = shard.hear([parcel.from_bytes(body) for body in bodies])
+        with kept_by_spark():
+            state_bytes = self.journal.record(name, head, shard, bodies, now)
+        refused += heard.refused
+        status = level_status(shard, heard, before, len(refused), state_bytes, dropped)
+        advanced = {out: time for out, time in shard.stables().items() if time > frontiers[out]}
+        return Answer(heard, advanced, refused, status)
+
+    def close(self) -> None:
+        """Nothing is open."""

@@ -1,0 +1,45 @@
+"""What a shard says, for the shards of later levels: each shard that speaks is a channel of the edge."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+
+from anabranch.engines.spark.assignment import Assignment
+from anabranch.engines.spark.level_shard import Heard
+from anabranch.engines.spark.transport import parcel
+from anabranch.engines.spark.transport.before_shuffle import mapped
+from anabranch.engines.spark.transport.level_rows import parcel_slices
+from anabranch.engines.spark.transport.packing import split
+from anabranch.model.batch import Batch, concat
+from anabranch.model.schema import conformed
+from anabranch.plan.levels import Edge
+
+
+def for_later_levels(
+    assignment: Assignment, ids: tuple[int, ...], shard: int, heard: Heard, advanced: Mapping[str, int]
+) -> Iterator[pa.RecordBatch]:
+    """What goes out of a shard in a micro-batch, as parcels, split where it is made."""
+    for edge in assignment.later:
+        voice = parcel.Voice("", str(shard))
+        for batch in _said(edge, heard, advanced.get(edge.name)):
+            said = replace(parcel.Parcel.of(voice, batch), edge=edge.name)
+            voice = parcel.Voice("", str(shard), voice.sequence + len(batch))
+            dealing = assignment.dealing[edge.name]
+            for number, part in split(said, dealing.identity, len(ids), dealing=dealing):
+                body = parcel.to_bytes(part)
+                yield parcel_slices(assignment.goes_to[edge.name], ids[number], body)
+
+
+def _said(edge: Edge, heard: Heard, stable: int | None) -> Iterator[Batch]:
+    """The events that go on an edge, its stable last."""
+    steps = [step.operator() for step in edge.steps]
+    batches = []
+    for batch in heard.outputs[edge.name]:
+        events, refused = mapped(steps, batch)  # type: ignore[arg-type]
+        heard.dropped += sum(len(one.batch) for one in refused)
+        batches.append(events.with_payload(conformed(events.payload, edge.inlet.schema)))
+    if stable is not None:
+        last = Batch.stable(stable, edge.inlet.schema)
+        batches = [*batches[:-1], concat([*batches[-1:], last])]
+    yield from batches

@@ -1,0 +1,145 @@
+"""What the sources of a plan are read from: frames and native sources with the columns that it has."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from anabranch.engines.spark.columns import columns_of
+from anabranch.engines.spark.native_source import NativeSource
+from anabranch.engines.spark.session.row_types import arrow_schema
+from anabranch.model.schema import SchemaError
+from anabranch.plan.graph import Graph
+from anabranch.plan.node import Node, PlanError
+from anabranch.plan.source import Source
+from anabranch.plan.stream import Stream
+from anabranch.rows.layout import Layout
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_ELEMENTS = ("kind", "start", "end", "old_end")
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A source of a plan, and what it is read from."""
+
+    source: Source
+    rows: Any
+    """A frame or a native source."""
+    layout: Layout
+    """How its rows are read, with lengths of time in ticks."""
+    columns: pa.Schema
+    """The columns that are read."""
+    ordered: bool
+    """Rows have places in their channels."""
+    is_native: bool
+
+
+def check_given(stream: Stream, sources: Mapping[str, Any]) -> None:
+    """Raise where a source of the plan is not given, or one is given that it does not have."""
+    names = [node.name for node in Graph([stream.node]).nodes if isinstance(node, Source)]
+    for name in names:
+        if name not in sources:
+            error = PlanError(f"the plan reads {name!r}, and nothing is given for it")
+            error.add_note(f"Give a frame or a source for each of {', '.join(map(repr, names))}.")
+            raise error
+    for name, rows in sources.items():
+        if name not in names:
+            error = PlanError(f"the plan has no source {name!r}")
+            error.add_note(f"Its sources are {', '.join(map(repr, names))}.")
+            raise error
+        if not hasattr(rows, "sparkSession"):
+            wrong = TypeError(
+                f"{name!r} is read from a DataFrame or a source such as ab.folder, not {rows!r:.100}"
+            )
+            wrong.add_note("Make a DataFrame of it: spark.createDataFrame(…), or spark.readStream.")
+            raise wrong
+
+
+def _columns(source: Source) -> pa.Schema:
+    if source.columns is None:
+        error = PlanError(f"rows of Spark's have columns, and those of source {source.name!r} are not said")
+        error.add_note("Name them in the plan: source(name, {'room': 'string', …}).")
+        with source.line.named():
+            raise error
+    return source.columns
+
+
+def as_read(source: Source, rows: "DataFrame | NativeSource") -> Read:
+    """A source as it is read; raises where the columns are not those of the plan."""
+    given = columns_of(rows)
+    schema = arrow_schema(given.schema, given.zone)
+    layout = layout_of(source)
+    wanted = _wanted(source, layout)
+    columns = pa.schema([_column(source.name, one, schema) for one in wanted])
+    ordered = layout.sequence is not None or given.is_native
+    channels = given.channels if layout.channel is None else layout.channel != layout.replica
+    source = replace(
+        source,
+        declared=source.declared.spread() if channels or not ordered else source.declared,
+        awaited=source.awaited or (given.replicas if layout.replica == given.replica else ()),
+        by_time=source.by_time or (source.of_changes and not ordered),
+        columns=source.columns if source.layout is None else columns,
+    )
+    if source.layout is not None:
+        layout = replace(source.reads, payload=layout.payload, channel=layout.channel)
+    return Read(source, rows, layout, columns, ordered, given.is_native)
+
+
+def with_sources(root: Node, reads: Mapping[str, Read]) -> Node:
+    """The plan over its sources as they are read."""
+    graph, nodes = Graph([root]), list[Node]()
+    for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
+        if isinstance(node, Source):
+            nodes.append(reads[node.name].source)
+        else:
+            nodes.append(replace(node, inputs=tuple(nodes[one] for one in inputs)))
+    return nodes[graph.roots[0]]
+
+
+def layout_of(source: Source) -> Layout:
+    """What the columns of rows mean; those of elements have names that are given."""
+    payload = tuple(source.schema.names)
+    if source.layout is not None:
+        return replace(source.reads, payload=payload)
+    return Layout(
+        "start",
+        "end",
+        "old_end",
+        kind="kind",
+        replica="replica" if source.replicas else None,
+        payload=payload,
+    )
+
+
+def _wanted(source: Source, layout: Layout) -> list[pa.Field]:
+    if source.layout is not None:
+        names = dict.fromkeys([*layout.roles().values(), *source.schema.names])
+        return [_columns(source).field(name) for name in names]
+    own = [pa.field("kind", pa.string()), *(pa.field(name, pa.int64()) for name in _ELEMENTS[1:])]
+    return [*own, *([pa.field("replica", pa.string())] if source.replicas else []), *_columns(source)]
+
+
+def _column(source: str, wanted: pa.Field, given: pa.Schema) -> pa.Field:
+    if wanted.name not in given.names:
+        error = SchemaError(f"source {source!r} has column {wanted.name!r}, and what is given for it has not")
+        error.add_note(f"It has {', '.join(map(repr, given.names))}.")
+        raise error
+    found = given.field(wanted.name)
+    if not _alike(found.type, wanted.type):
+        error = SchemaError(
+            f"column {wanted.name!r} of source {source!r} is {wanted.type}, what is given has {found.type}"
+        )
+        error.add_note("Cast it in the frame, or say in the plan what it is.")
+        raise error
+    return pa.field(wanted.name, found.type)
+
+
+def _alike(one: pa.DataType, other: pa.DataType) -> bool:
+    """One type, but for what a time zone is called: it does not matter which instants are shown in."""
+    if pa.types.is_timestamp(one) and pa.types.is_timestamp(other):
+        return (one.tz is None) == (other.tz is None) and one.unit == other.unit
+    return bool(one == other)

@@ -1,0 +1,161 @@
+"""A plan as Spark runs it: how its sources are packed, what each level is given, and what comes out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import msgspec
+import pyarrow as pa
+
+from anabranch.engines.flow import Flow
+from anabranch.engines.spark.assignment import Assignment, dealing_of
+from anabranch.engines.spark.level_shard import IDLE
+from anabranch.engines.spark.merge import POLICY, SETTINGS, SHARDS
+from anabranch.engines.spark.plan_sources import Read
+from anabranch.engines.spark.stages import OBSERVED
+from anabranch.engines.spark.telling import Telling
+from anabranch.engines.spark.transport.before_shuffle import steps_to_bytes
+from anabranch.engines.spark.transport.packing import ROWS, Packing
+from anabranch.engines.spark.transport.unpacking import Unpacking
+from anabranch.kernels.answers import Answers
+from anabranch.model.validity import Quarantine
+from anabranch.plan.graph import Graph
+from anabranch.plan.levels import OUTPUT, Edge, Level
+from anabranch.plan.merge import Merge
+from anabranch.plan.node import Node
+from anabranch.rows.element_columns import REFUSED, TIMES
+from anabranch.rows.refusal import FIELDS
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+@dataclass(slots=True)
+class PlannedQuery:
+    """A query in the making."""
+
+    parts: tuple[Level, ...]
+    reads: Mapping[str, Read]
+    ids: tuple[int, ...]
+    answers: Answers
+    rows_per_parcel: int = ROWS
+    mark: str = ""
+
+    def __post_init__(self) -> None:
+        self.mark = str(uuid4())
+
+    def is_last(self, level: Level) -> bool:
+        """What comes out of a level is what the query gives."""
+        return level is self.parts[-1]
+
+    def observed(self, level: Level) -> str:
+        """The name under which Spark's progress carries what the shards of a level say."""
+        return OBSERVED if self.is_last(level) else f"{OBSERVED} level {level.number}"
+
+    def packing(self, edge: Edge, level: Level) -> Packing:
+        """How the rows of a source become parcels for the shards of a level."""
+        assert edge.source is not None, "what comes from a level is packed there"
+        read = self.reads[edge.source.name]
+        steps = [step.operator() for step in edge.steps]
+        return Packing(
+            read.layout,
+            len(self.ids),
+            self.rows_per_parcel,
+            ordered=read.ordered,
+            edge=edge.name,
+            dealing=dealing_of(edge, level),
+            steps=steps_to_bytes(steps, self.telling(edge)),  # type: ignore[arg-type]
+        )
+
+    def telling(self, edge: Edge) -> Telling:
+        """How refused rows of an edge are told."""
+        if edge.source is None:
+            return Telling(edge.name, clock=edge.inlet.clock)
+        read = self.reads[edge.source.name]
+        roles = read.layout.roles()
+        return Telling(edge.name, edge.inlet.replicas, roles, not read.ordered, _clock(edge.inlet))
+
+    def assignment(self, level: Level) -> Assignment:
+        """What the shards of a level are given to run."""
+        into = {edge.name: (part, edge) for part in self.parts for edge in part.edges}
+        later = tuple(into[name][1] for name in level.outputs if name != OUTPUT)
+        silent = [f"{edge.name}{IDLE}{name}" for edge in level.edges for name in edge.inlet.silent]
+        return Assignment(
+            level,
+            len(self.ids),
+            self.answers,
+            {edge.name: self.telling(edge) for edge in level.edges},
+            later,
+            {edge.name: into[edge.name][0].number for edge in later},
+            {edge.name: dealing_of(edge, into[edge.name][0]) for edge in later},
+            self.parts[-1].number,
+            tuple(silent),
+            self.mark,
+        )
+
+    def unpacking(self) -> Unpacking:
+        """How what comes out becomes rows; where shards are at frontiers of their own nobody says stable."""
+        out = self.parts[-1].outputs[OUTPUT]
+        held = any(kernel.held for _, _, kernel in Flow(self.parts[-1].outputs).kernels())
+        payload = pa.schema([one.with_nullable(True) for one in out.schema])
+        return Unpacking(payload, _clock(out), self._quarantines(), None if held else len(self.ids) - 1)
+
+    def _quarantines(self) -> bool:
+        """Some of what is not used is told."""
+        nodes = [node for part in self.parts for node in Graph(part.outputs.values()).nodes]
+        names = ("on_invalid", "on_broken", "on_late")
+        said = [getattr(owner, name, None) for owner in (self.answers, *nodes) for name in names]
+        return any(isinstance(one, Quarantine) for one in said)
+
+    def schema(self, root: Node) -> "StructType":
+        """The columns of the rows; that of the kind says what the state depends on."""
+        from pyspark.sql import types as t
+        from pyspark.sql.pandas.types import from_arrow_type
+
+        unpacking, known = self.unpacking(), self._known_fields(root)
+        told: dict[str, Any] = {
+            SETTINGS: msgspec.json.encode(self.settings()).decode(),
+            SHARDS: len(self.ids),
+        }
+        if isinstance(root, Merge):
+            told[POLICY] = type(root.policy).__name__
+        time = from_arrow_type(unpacking.clock)
+        fields = [
+            t.StructField("kind", t.StringType(), True, told),
+            *(t.StructField(name, time) for name in TIMES),
+        ]
+        own = [
+            known.get(one.name) or t.StructField(one.name, from_arrow_type(one.type)) for one in root.schema
+        ]
+        fields += [t.StructField("payload", t.StructType(own))] if unpacking.nested else own
+        if unpacking.refusals:
+            texts = t.StructType([t.StructField(name, t.StringType()) for name in FIELDS])
+            fields.append(t.StructField(REFUSED, texts))
+        return t.StructType(fields)
+
+    def _known_fields(self, root: Node) -> dict[str, Any]:
+        """Columns of the output that are columns of the one source, as Spark knows them."""
+        from pyspark.sql import types as t
+
+        if len(self.reads) != 1:
+            return {}
+        (read,) = self.reads.values()
+        types = {one.name: one.type for one in read.columns}
+        return {
+            one.name: t.StructField(one.name, read.rows.schema[one.name].dataType, True)
+            for one in root.schema
+            if types.get(one.name) == one.type
+        }
+
+    def settings(self) -> dict[str, str]:
+        """What the state depends on, by level where there are several."""
+        found: dict[str, str] = {}
+        for part in self.parts:
+            where = "" if len(self.parts) == 1 else f"level {part.number}, "
+            found |= {f"{where}{name}": value for name, value in Flow(part.outputs).settings().items()}
+        return found
+
+
+def _clock(node: Node) -> pa.DataType:
+    return pa.int64() if node.clock is None else node.clock

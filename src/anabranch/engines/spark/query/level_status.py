@@ -1,0 +1,75 @@
+"""What a shard of a level of a plan says about a micro-batch."""
+
+import pyarrow as pa
+
+from anabranch.engines.spark.level_shard import Heard, LevelShard
+from anabranch.engines.spark.query.status import Replica, ShardStatus
+from anabranch.kernels.merge.merge import Merge
+from anabranch.model.arrow import clock_of
+from anabranch.model.batch import KINDS
+from anabranch.model.time import Clock
+
+
+def level_status(
+    shard: LevelShard, heard: Heard, before: int, refused: int, state_bytes: int, dropped: int = 0
+) -> ShardStatus:
+    """What a shard says about the micro-batch it has heard; of a merge by itself, what a merge says."""
+    said = dict.fromkeys(KINDS[:2], 0)
+    for batch in (batch for output in heard.outputs.values() for batch in output):
+        adjusts = int((batch.kind == 1).sum())
+        said["insert"] += len(batch) - adjusts
+        said["adjust"] += adjusts
+    merges = {name: kernel for name, _, kernel in shard.flow.kernels() if isinstance(kernel, Merge)}
+    told = {name: merge.status() for name, merge in merges.items()}
+    reports = shard.flow.reports()
+    return ShardStatus(
+        shard.number,
+        " and ".join(one.case for one in told.values()),
+        shard.frontier,
+        shard.frontier > before,
+        dict(heard.heard),
+        said,
+        refused,
+        sum(report.live for report in reports.values()),
+        state_bytes,
+        _replicas(shard, merges),
+        next((one.stuck for one in told.values() if one.stuck), None),
+        dropped + heard.dropped,
+        clock=_clock(shard),
+        operators={
+            name: {"live": report.live, "bytes": report.nbytes, **report.counts}
+            for name, report in reports.items()
+        },
+    )
+
+
+def _replicas(shard: LevelShard, merges: dict[str, Merge]) -> dict[str, Replica]:
+    """The inputs of merges, after the name of the merge where there are several."""
+    left_out: dict[str, int] = {}
+    for (edge, name), count in shard.left_out.items():
+        left_out[name or edge] = left_out.get(name or edge, 0) + count
+    found = {}
+    for merge, kernel in merges.items():
+        for name, one in kernel.status().inputs.items():
+            found[name if len(merges) == 1 else f"{merge}: {name}"] = Replica(
+                one.frontier,
+                one.lag,
+                one.attached,
+                one.joined,
+                one.elements,
+                one.led,
+                one.disagreements,
+                one.holes,
+                one.filled,
+                one.late,
+                one.refused + left_out.get(name, 0),
+                one.removed,
+                one.complete,
+                one.holds,
+            )
+    return found
+
+
+def _clock(shard: LevelShard) -> str:
+    kind = shard.fragment.clock
+    return (Clock.TICKS if kind is None else clock_of(pa.schema([("start", kind)]))).name

@@ -1,0 +1,50 @@
+"""How rows of an edge that were not used are told: in their own columns, with the place they were read at."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from anabranch.engines.spark.order import place_text
+from anabranch.kernels.answers import violations
+from anabranch.kernels.kernel import Refused
+from anabranch.model.validity import Violation
+from anabranch.rows.reading import Read
+from anabranch.rows.refusal import Refusal, refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """What is known of the rows of an edge."""
+
+    source: str
+    """Who rows are of where they do not say it."""
+    replicated: bool = False
+    roles: Mapping[str, str] = field(default_factory=dict)
+    """The columns of the rows that are not payload, by role; none: elements are told in our own words."""
+    by_task: bool = False
+    """Rows have no order of their own, and are numbered by the task that read them."""
+    clock: pa.DataType | None = None
+
+    def of_read(self, refused: Refused, read: Read) -> Iterator[Refusal]:
+        """Rows that steps refuse where they are read; their origins are their places among what was read."""
+        assert refused.batch.origin is not None, "steps keep the origins of rows"
+        rows = refused.batch.origin.number.tolist()
+        for row, violation in zip(rows, violations("", refused), strict=True):
+            who = read.replicas[read.replica[row]]
+            channel, number = read.channels[read.channel[row]], int(read.sequence[row])
+            yield self.refusal(replace(violation, position=number), who, channel)
+
+    def refusal(self, violation: Violation, replica: str, channel: str) -> Refusal:
+        """One row, which is of a channel; its position is its number there."""
+        who, number = replica if self.replicated else self.source, violation.position
+        own = self._own(replica, channel, number)
+        place = place_text(who, channel, number, by_task=self.by_task)
+        told = replace(violation, input=who)
+        return refusal(told, place, self.clock, roles=self.roles, own=own)
+
+    def _own(self, replica: str, channel: str, number: int) -> dict[str, Any]:
+        """The columns that say whose a row is, and which."""
+        values = {"replica": replica, "channel": channel, "sequence": number}
+        return {column: values[role] for role, column in self.roles.items() if role in values}

@@ -1,0 +1,113 @@
+"""Plans as queries of Spark's: levels, side sources, diamonds, native sources, restarts, kills."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from random import Random
+
+import pytest
+from element_rows import relation_of
+from engines.spark.plan_shapes import PLANS, Feed, bag, run, source
+
+import anabranch as ab
+from anabranch import spark as sp
+from anabranch.model.schema import SchemaError
+
+PROGRAM = Path(__file__).with_name("killed_plan.py")
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_plan_gives_what_it_does_embedded_restarted_after_every_micro_batch(spark, tmp_path, name):
+    make, sources = PLANS[name]
+    feed = Feed(tmp_path, sources)
+    for _ in range(3):
+        feed.put()
+        run(sp.frame(make(), feed.frames(spark)), tmp_path)
+    assert bag(relation_of(tmp_path / "out")) == feed.meant(make())
+    assert not list((tmp_path / "out").glob("_quarantine/*"))
+
+
+@pytest.mark.parametrize("name", ["several levels", "diamond"])
+def test_a_plan_that_is_killed_gives_what_it_would_have_given(tmp_path, name):
+    """The whole process, whatever it is at: while it starts, reads, runs a level, commits or writes."""
+    make, sources = PLANS[name]
+    feed, random = Feed(tmp_path, sources, parts=5), Random(3)
+    for _ in range(5):
+        feed.put()
+    for _ in range(3):
+        process = started(tmp_path, name)
+        with_output = len(list(tmp_path.glob("checkpoint/commits/[0-9]*")))
+        until = time.monotonic() + 90
+        while len(list(tmp_path.glob("checkpoint/commits/[0-9]*"))) == with_output and process.poll() is None:
+            assert time.monotonic() < until, "nothing was committed in 90 seconds"
+            time.sleep(0.05)
+        time.sleep(random.uniform(0, 1.0))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert started(tmp_path, name).wait(timeout=200) == 0
+    assert bag(relation_of(tmp_path / "out")) == feed.meant(make())
+
+
+def started(folder: Path, name: str) -> subprocess.Popen:
+    """The query of a plan in a process of its own."""
+    with (folder / "log").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, str(PROGRAM), str(folder), name], stdout=log, stderr=log, start_new_session=True
+        )
+
+
+def test_native_sources_run_steps_where_they_read(spark, tmp_path):
+    feed = Feed(tmp_path, "ab")
+    for _ in range(3):
+        feed.put()
+    plan = ab.merge(
+        source("a").filter(ab.col("level") > 1).select("room"),
+        source("b").filter(ab.col("level") > 1).select("room"),
+    )
+    doors = {name: sp.folder(spark, tmp_path / name) for name in "ab"}
+    run(sp.frame(plan, doors), tmp_path)
+    assert bag(relation_of(tmp_path / "out")) == feed.meant(plan)
+
+
+def test_a_row_for_which_a_step_fails_is_set_aside_and_nothing_else_is_lost(spark, tmp_path):
+    feed = Feed(tmp_path, "a", parts=1)
+    feed.put()
+    plan = source("a").with_columns(level=12 // ab.col("level"))
+    run(sp.frame(plan, feed.frames(spark)), tmp_path)
+    rows = [row for row in feed.rows["a"][0] if row["level"]]
+    assert sum(bag(relation_of(tmp_path / "out")).values()) == len(rows)
+    (aside,) = (tmp_path / "out").glob("_quarantine/*")
+    assert len(aside.read_text().splitlines()) == 20 - len(rows)
+
+
+class TestWhatIsRefused:
+    """Before a query is started."""
+
+    def test_every_source_is_given(self, spark, tmp_path):
+        feed = Feed(tmp_path, "ab", parts=1)
+        feed.put()
+        frames = feed.frames(spark)
+        with pytest.raises(ab.PlanError, match="reads 'b', and nothing is given"):
+            sp.frame(ab.union(source("a"), source("b")), {"a": frames["a"]})
+        with pytest.raises(ab.PlanError, match="no source 'b'"):
+            sp.frame(source("a"), frames)
+
+    def test_columns_are_those_of_the_plan(self, spark, tmp_path):
+        feed = Feed(tmp_path, "a", parts=1)
+        feed.put()
+        rows = feed.frames(spark)["a"]
+        with pytest.raises(SchemaError, match="has column 'room', and what is given"):
+            sp.frame(source("a"), {"a": rows.drop("room")})
+        with pytest.raises(SchemaError, match="'level' of source 'a' is int64, what is given has string"):
+            sp.frame(source("a"), {"a": rows.selectExpr("at", "room", "string(level) as level")})
+
+    def test_a_checkpoint_is_of_one_plan(self, spark, tmp_path):
+        feed = Feed(tmp_path, "a", parts=2)
+        feed.put()
+        run(sp.frame(source("a").lasting(3), feed.frames(spark)), tmp_path)
+        feed.put()
+        with pytest.raises(ValueError, match="begun with"):
+            run(sp.frame(source("a").lasting(4), feed.frames(spark)), tmp_path)
