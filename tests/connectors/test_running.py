@@ -212,11 +212,11 @@ class TestFolders:
         heard = ab.source("heard", HEARD, start="at", disorder=3, replica="who", lossy=True)
         found = events_of(ab.run(heard.merge(), {"heard": tmp_path}, on_invalid=aside))
         assert found == {("A", 1, 2): 1, ("B", 20, 21): 1}
-        assert sorted((one.place, one.code) for one in aside.violations) == [
-            (f"{tmp_path}/east/1.jsonl:2", "malformed"),
-            (f"{torn}:1", "insert-behind-stable"),
-            (f"{torn}:2", "malformed"),
-            (f"{tmp_path}/west/1.jsonl:1", "malformed"),
+        assert sorted((one.place, one.input, one.code) for one in aside.violations) == [
+            (f"{tmp_path}/east/1.jsonl:2", "east", "malformed"),
+            (f"{torn}:1", "east", "insert-behind-stable"),
+            (f"{torn}:2", "east", "malformed"),
+            (f"{tmp_path}/west/1.jsonl:1", "west", "malformed"),
         ]
 
     def test_a_bad_row_is_raised_with_its_place_unless_it_is_to_be_set_aside(self, tmp_path):

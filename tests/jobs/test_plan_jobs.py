@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import anabranch as ab
@@ -193,6 +195,13 @@ def test_a_source_that_cannot_be_is_told_with_its_table(tmp_path, change, words)
         assert word in told(raised.value)
 
 
+def test_values_of_the_environment_stand_in_texts_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("ROOM", "hall")
+    steps = "steps = [{ filter = \"room == '${ROOM}' or room == '$${ROOM}'\" }]"
+    found = job(tmp_path, f"{SOURCE}[plan]\n{steps}\n").stream
+    assert "room == 'hall' | room == '${ROOM}'" in found.explain()
+
+
 class TestBeforehand:
     def test_what_is_not_there_is_told_with_the_source(self, tmp_path):
         found = job(tmp_path, SOURCE.replace("readings.jsonl", "feeds") + "[plan]\n")
@@ -201,13 +210,22 @@ class TestBeforehand:
         assert "source 'readings'" in told(raised.value)
 
     def test_a_column_that_a_file_lacks_is_told_before_anything_runs(self, tmp_path):
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         found = job(tmp_path, SOURCE.replace("readings.jsonl", "rows.parquet") + "[plan]\n")
         pq.write_table(pa.table({"room": ["A"], "at": [1]}), tmp_path / "rows.parquet")
         with pytest.raises(TypeError, match="has no column 'level'"):
             check_plan(found, embedded=True)
+
+    def test_a_table_is_looked_at_for_its_columns(self, tmp_path):
+        from deltalake import DeltaTable
+
+        columns = pa.schema([("id", pa.int64())])
+        text = SOURCE.replace('path = "readings.jsonl"', 'delta = { tables = "stock", time = "at" }')
+        with pytest.raises(ValueError, match="no Delta table") as raised:
+            check_plan(job(tmp_path, f"{text}[plan]\n"), embedded=True)
+        assert "source 'readings'" in told(raised.value)
+        DeltaTable.create(tmp_path / "stock", columns, configuration={"delta.enableChangeDataFeed": "true"})
+        with pytest.raises(TypeError, match="has no column 'room'"):
+            check_plan(job(tmp_path, f"{text}[plan]\n"), embedded=True)
 
     def test_a_folder_that_has_files_is_not_written_to_without_spark(self, tmp_path):
         found = job(tmp_path, f'{SOURCE}[plan]\n[sink]\npath = "out"\n')

@@ -26,7 +26,7 @@ def run_plan(job: PlanJob, options: argparse.Namespace) -> int:
     from anabranch.jobs.plan_beforehand import check_plan, readings
 
     embedded = options.engine == "embedded"
-    check_plan(job, embedded=embedded)
+    check_plan(job, embedded=embedded, asks=options.check)
     if options.check:
         return _tell_check(job, readings(job), options)
     if not embedded:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from anabranch.connectors.files.formats import STANDARD
 from anabranch.connectors.folder.listing import listing
@@ -13,14 +16,17 @@ from anabranch.jobs.writable import check_writable, nearest
 from anabranch.model.schema import SchemaError
 from anabranch.plan.source import Source
 
+if TYPE_CHECKING:
+    from anabranch.connectors.delta.embedded import DeltaFeeds
 
-def check_plan(job: PlanJob, *, embedded: bool) -> None:
-    """Raise the first reason why a plan would not run."""
+
+def check_plan(job: PlanJob, *, embedded: bool, asks: bool = False) -> None:
+    """Raise the first reason why a plan would not run; ``asks``: clusters are asked for their topics."""
     try:
         _check_sink(job, embedded=embedded)
         for name, source in job.sources.items():
             try:
-                _check_source(job, source)
+                _check_source(job, source, asks=asks)
             except (ValueError, TypeError, OSError, ImportError) as error:
                 error.add_note(f"It is what is read for source {name!r}.")
                 raise
@@ -41,12 +47,16 @@ def _path(job: PlanJob, given: Any) -> Path | None:
     return job.place(str(path))
 
 
-def _check_source(job: PlanJob, source: Source) -> None:
+def _check_source(job: PlanJob, source: Source, *, asks: bool) -> None:
     given = job.ends[source.name]
     if isinstance(given, Ends) and given.kafka is not None:
-        from anabranch.connectors.kafka.cluster import check_packages
+        from anabranch.connectors.kafka.cluster import Cluster
 
-        check_packages()
+        topics = given.kafka.door(job)
+        for topic in topics.topics.values() if asks else ():
+            Cluster(topic, topics.patience).partitions()
+    if isinstance(given, Ends) and given.delta is not None:
+        _check_tables(given.delta.door(job), source)
     path = _path(job, given)
     if path is None:
         return
@@ -58,6 +68,15 @@ def _check_source(job: PlanJob, source: Source) -> None:
         return
     for file in _files(path):
         _check_columns(source, file)
+
+
+def _check_tables(changes: DeltaFeeds, source: Source) -> None:
+    from anabranch.connectors.delta.reading import opened
+
+    replica = None if source.layout is None else source.layout.replica
+    added = (changes.op, changes.time, changes.version, replica)
+    for path in changes.tables.values():
+        _check_names(source, path, opened(path).columns, added)
 
 
 def _files(path: Path) -> list[Path]:
@@ -75,12 +94,16 @@ def _files(path: Path) -> list[Path]:
 def _check_columns(source: Source, file: Path) -> None:
     if format_of(file.name) == "jsonl":
         return
-    there = file_schema(str(file))
+    of_folder = None if source.layout is None else source.layout.replica
+    _check_names(source, str(file), file_schema(str(file)), (of_folder,))
+
+
+def _check_names(source: Source, place: str, there: pa.Schema, added: Collection[str | None]) -> None:
+    """Raise where rows have not the columns of a source, but for those that are added to them."""
     assert source.columns is not None, "rows have columns"
-    for field in source.columns:
-        of_folder = source.layout is not None and field.name == source.layout.replica
-        if field.name not in there.names and not of_folder:
-            error = SchemaError(f"{file} has no column {field.name!r}, and source {source.name!r} has")
+    for name in source.columns.names:
+        if name not in there.names and name not in added:
+            error = SchemaError(f"{place} has no column {name!r}, and source {source.name!r} has")
             error.add_note(f"Its columns are {', '.join(map(repr, there.names))}.")
             raise error
 

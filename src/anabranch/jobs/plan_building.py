@@ -188,7 +188,7 @@ def _step(given: str | Mapping[str, Any], where: str, number: int) -> tuple[str,
                 raise error
             raise unknown(f"{what} is no operator: {given!r}", given, known, "Operators are")
         return given, True
-    found = section(StepSection, given, what)
+    found = section(StepSection, given, what, is_filled=True)
     said = {name: getattr(found, name) for name in keys(StepSection)}
     named = [(name, value) for name, value in said.items() if value is not None]
     if len(named) != 1:

@@ -37,13 +37,13 @@ class SparkSection(Section):
 Kind = TypeVar("Kind", bound=Section)
 
 
-def section(kind: type[Kind], values: Any, name: str) -> Kind:
-    """A section with values that fit its keys."""
+def section(kind: type[Kind], values: Any, name: str, *, is_filled: bool = False) -> Kind:
+    """A section with values that fit its keys; ``is_filled``: with those of the environment already."""
     if not isinstance(values, Mapping):
         raise ValueError(f"{name} has keys and values, it is {values!r}")
     _check_keys(kind, values, name)
     try:
-        return msgspec.convert(filled(dict(values), name), kind)
+        return msgspec.convert(dict(values) if is_filled else filled(dict(values), name), kind)
     except msgspec.ValidationError as reason:
         raise _misfit(str(reason), name) from None
 

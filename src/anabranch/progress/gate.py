@@ -237,7 +237,7 @@ class Gate:
             return
         if name not in self.frontiers and not self.present(name):
             nothing = np.full(len(batch), BEGINNING)
-            self.entrance.refuse(Refused(Rule.DETACHED_INPUT, batch, nothing))
+            self.entrance.refuse(Refused(Rule.DETACHED_INPUT, batch, nothing, name=name or None))
             return
         look = look or self.look(batch, name, channel)
         self.frontiers[name][channel] = look.stable
@@ -245,7 +245,7 @@ class Gate:
             self._infer(name, channel, batch.kind, batch.start, look.rules)
         if look.invalid:
             for one in self.refused(batch, look):
-                self.entrance.refuse(one)
+                self.entrance.refuse(one._replace(name=name or None))
             batch = batch.take(look.rules == VALID)
         if look.events > look.invalid:
             self.entrance.push(batch, name)
@@ -257,7 +257,8 @@ class Gate:
         elif name in self.frontiers:
             self.detach(name)
         else:
-            self.entrance.refuse(Refused(Rule.DETACHED_INPUT, batch, np.array([BEGINNING])))
+            nothing = np.array([BEGINNING])
+            self.entrance.refuse(Refused(Rule.DETACHED_INPUT, batch, nothing, name=name or None))
 
     def saved(self) -> State:
         """All of the state; nothing is inferred between passes."""

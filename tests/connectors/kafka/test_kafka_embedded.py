@@ -97,8 +97,20 @@ def test_a_job_file_names_topics_as_replicas(broker, topic, send, tmp_path, caps
         f'kafka = {{ servers = "{broker.servers}", topics = {{ east = "{east}", west = "{west}" }} }}\n'
         '[plan]\nsteps = ["merge"]\n[sink]\nfile = "out.jsonl"\n'
     )
+    assert main(["run", str(tmp_path / "job.toml"), "--engine", "embedded", "--check"]) == 0
     assert main(["run", str(tmp_path / "job.toml"), "--engine", "embedded"]) == 0
     assert events_of(ab.read(str(tmp_path / "out.jsonl"))) == Counter([("A", 1), ("B", 2)])
     assert "3 in, 2 out, 1 malformed" in capsys.readouterr().err
     (kept,) = (tmp_path / "job-quarantine").iterdir()
     assert f"{east}[0]@1" in kept.read_text()
+
+
+def test_a_check_asks_for_the_topics_of_a_plan(broker, tmp_path, capsys):
+    (tmp_path / "job.toml").write_text(
+        '[sources.heard]\ncolumns = { room = "string", at = "int64" }\nstart = "at"\n'
+        f'kafka = {{ servers = "{broker.servers}", topics = "no-such-topic" }}\n[plan]\n'
+    )
+    assert main(["run", str(tmp_path / "job.toml"), "--engine", "embedded", "--check"]) == 2
+    told = capsys.readouterr().err
+    assert "no-such-topic" in told
+    assert "source 'heard'" in told

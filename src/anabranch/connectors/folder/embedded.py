@@ -5,7 +5,7 @@
 
 A folder without sub-folders is one sequence of files, whose rows say whose they are. It is read up to what is
 there when the run begins; a live one is looked at again and again, for files with later names and for lines
-that were appended to the last.
+that were appended to the last, of the replicas that are there when it begins.
 """
 
 import time
@@ -50,8 +50,12 @@ class FolderFeeds:
             raise error
         if source.layout is None:
             return self._of_elements(source)
-        files = self._files(listing(self.path), source)
-        return [self._feed(source, name, list(some.values()), live=live) for name, some in files.items()]
+        now = listing(self.path)
+        files = self._files(now, source)
+        return [
+            self._feed(source, name if now.by_replica else "", list(some.values()), live=live)
+            for name, some in files.items()
+        ]
 
     def _files(self, now: Listing, source: Source) -> dict[str, dict[str, Path]]:
         by_replica = now.by_replica if self.by_replica is None else self.by_replica
@@ -64,8 +68,7 @@ class FolderFeeds:
             raise error
         return files
 
-    def _feed(self, source: Source, name: str, files: Sequence[Path], *, live: bool) -> Feed:
-        replica = "" if name == SINGLE and not (self.path / name).is_dir() else name
+    def _feed(self, source: Source, replica: str, files: Sequence[Path], *, live: bool) -> Feed:
         if live:
             return Feed(source.name, self._growing(source, replica), replica)
         extent = Extent(rows_in(files))
@@ -106,7 +109,7 @@ class FolderFeeds:
         else:
             return [element_feed(source, [str(self.path)])]
         return [
-            element_feed(source, [str(file) for file in files.values()], "" if name == SINGLE else name)
+            element_feed(source, [str(file) for file in files.values()], name if found.by_replica else "")
             for name, files in self._files(found, source).items()
         ]
 
