@@ -117,7 +117,7 @@ def _union(random: Random, streams: Sequence[Stream]) -> Drawn:
 
 def _final(random: Random, streams: Sequence[Stream]) -> Drawn:
     return Drawn(
-        streams[0].final(),
+        streams[0].final(ordered=random.random() < 0.5),
         lambda bags, frontiers: [row for row in bags[0] if row[2] < frontiers[0] or frontiers[0] == FOREVER],
     )
 

@@ -32,14 +32,17 @@ class Final(Node):
 
     @cached_property
     def properties(self) -> Properties:
-        """No adjusts; in order, and with one order of ties, where that is wanted."""
+        """No adjusts; in order, and with one order of ties, where that is wanted.
+
+        It is not closed: an end that equals the last stable is not final, and holds the stable at its start.
+        """
         known = self.inputs[0].properties
         made = {Fact.INSERT_ONLY}
         if self.ordered:
             made |= {Fact.ORDERED, Fact.DETERMINISTIC_TIES}
         order = {Fact.ORDERED, Fact.STRICTLY_INCREASING, Fact.DETERMINISTIC_TIES, Fact.PERFECT}
         facts = known.facts if self.ordered else known.facts - order
-        return Properties(facts | made, known.key, known.longest)
+        return Properties(facts - {Fact.CLOSED} | made, known.key, known.longest)
 
     def operator(self, state: State | None = None) -> Cleanse:
         """The kernel."""
