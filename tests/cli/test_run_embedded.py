@@ -116,7 +116,7 @@ def test_a_folder_that_was_written_before_is_not_written_again(place, capsys):
     assert "has files already" in capsys.readouterr().err
 
 
-def test_an_interrupt_leaves_whole_files_only(tmp_path):
+def test_an_interrupt_leaves_whole_files_only(tmp_path, capsys):
     (tmp_path / "job.py").write_text(
         "import anabranch as ab\n"
         "stream = ab.source('rows', {'room': 'string', 'at': 'int64'}, start='at', disorder=0)\n"
@@ -128,6 +128,7 @@ def test_an_interrupt_leaves_whole_files_only(tmp_path):
         "SINK = {'path': 'out'}\n"
     )
     assert main(["run", str(tmp_path / "job.py"), "--engine", "embedded"]) == 130
+    assert "whole files" in capsys.readouterr().err
     files = sorted((tmp_path / "out").iterdir())
     assert [file.name.split("-", 1)[1] for file in files] == [
         "000000000-0000.parquet",

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -115,10 +115,23 @@ def _run_embedded(job: PlanJob, options: argparse.Namespace) -> int:
             job.stream, job.inputs(), on_invalid=answer, on_broken=answer, on_late=answer, progress=told
         )
         counted = _Counted(running)
-        with closing(running):
+        with closing(running), _told_if_stopped(job):
             output.write(counted, job.stream)
     _conclude(job, running, counted, aside.path, options)
     return 1 if options.strict and aside.count else 0
+
+
+@contextmanager
+def _told_if_stopped(job: PlanJob) -> Iterator[None]:
+    """What is left where a run is stopped."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if job.folder is not None:
+            say(f"stopped; {job.folder} has whole files, of what came out first")
+        elif job.out != "standard output":
+            say(f"stopped, and {job.out} is not written")
+        raise
 
 
 class _Counted:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,15 +11,11 @@ if TYPE_CHECKING:
 
 def run_on_spark(job: PlanJob, options: argparse.Namespace) -> int:
     """Run a plan until it is stopped, or what is there has been read."""
+    from anabranch import spark
     from anabranch.cli.run import followed, session_of
     from anabranch.cli.run_plan import say
     from anabranch.jobs.plan_beforehand import readings
 
-    spark = import_module("anabranch.spark")
-    if not hasattr(spark, "frame"):
-        error = ValueError("plans run on Spark through anabranch.spark.frame, which this version has not")
-        error.add_note("Add --engine embedded to run it in this process.")
-        raise error
     job.checkpoint.mkdir(parents=True, exist_ok=True)
     log = job.place(job.spark.log) if job.spark.log else job.checkpoint / "spark.log"
     if not options.json:
