@@ -28,7 +28,7 @@ from anabranch.rows.reading import Place, read_rows
 class LeveledQuery:
     """State: what Spark keeps of all levels of a query, and what the workers that run them hold."""
 
-    def __init__(self, stream: Stream, shards: int = 1) -> None:
+    def __init__(self, stream: Stream, shards: int = 1, answers: Answers | None = None) -> None:
         self.ids = shard_ids(shards)
         sources = {node.name: node for node in Graph([stream.node]).nodes if isinstance(node, Source)}
         self.reads = {
@@ -36,7 +36,9 @@ class LeveledQuery:
             for name, source in sources.items()
         }
         self.parts = levels(stream.node, shards)
-        self.query = PlannedQuery(self.parts, self.reads, self.ids, Answers(Raise(), Raise(), Raise()))
+        self.query = PlannedQuery(
+            self.parts, self.reads, self.ids, answers or Answers(Raise(), Raise(), Raise())
+        )
         journal.forget_all()
         self._start()
 

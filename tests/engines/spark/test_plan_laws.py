@@ -1,12 +1,15 @@
 """What plans on Spark must do, with no Spark: levels behind `TwsTester`, many random plans."""
 
+import pyarrow as pa
 import pytest
 from engines.spark.plan_driving import LeveledQuery
 from engines.spark.plan_laws import check
 
 import anabranch as ab
+from anabranch import Quarantine
 from anabranch.engines.flow import Flow
 from anabranch.engines.spark import journal
+from anabranch.kernels.answers import Answers
 
 EACH = 25
 
@@ -61,3 +64,29 @@ def test_a_level_that_is_not_the_next_is_handed_what_is_for_it():
     two = ab.merge({"x": one, "y": ab.source("c", columns)}, identity="value")
     three = ab.merge({"p": two, "q": one}, identity="n")
     assert len(LeveledQuery(three, 2).parts) == 3
+
+
+def test_a_change_that_does_not_fit_is_told_as_the_row_that_it_was():
+    """An operator that engines know nothing of: changes of a table as its rows."""
+    columns = {"id": "int64", "v": "string", "op": "string", "at": "int64"}
+    table = ab.source("t", columns, start="at", key="id", op="op", disorder=2)
+    query = LeveledQuery(table, 2, answers=Answers(Quarantine(), Quarantine(), Quarantine()))
+    schema = pa.schema([(name, pa.type_for_alias(dtype)) for name, dtype in columns.items()])
+    changes = [
+        [{"id": 1, "v": "a", "op": "insert", "at": 1}, {"id": 2, "v": "b", "op": "insert", "at": 2}],
+        [{"id": 1, "v": "c", "op": "update", "at": 5}, {"id": 9, "v": "z", "op": "delete", "at": 8}],
+    ]
+    out = []
+    for rows in changes:
+        said = query.hear({"t": [pa.RecordBatch.from_pylist(rows, schema=schema)]})
+        out += [row for batch in said for row in batch.to_pylist() if row["status"] is None]
+        query.restart()
+    events = [(row["kind"], row["id"], row["start"], row["end"]) for row in out if row["id"] is not None]
+    assert sorted(events) == [
+        ("adjust", 1, 1, 5),
+        ("insert", 1, 1, None),
+        ("insert", 1, 5, None),
+        ("insert", 2, 2, None),
+    ]
+    (refused,) = [row["refused"] for row in out if row["refused"] is not None]
+    assert (refused["rule"], refused["raw"]) == ("no-such-row", '{"id":9,"v":"z","op":"delete","at":8}')

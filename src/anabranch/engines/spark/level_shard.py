@@ -330,8 +330,10 @@ class LevelShard:
             if edge is None or origin is None:
                 told = refusal(violation, f"shard {self.number}", node.clock)
             else:
+                is_change = self.inlets[edge].of_changes and refused.batch.kind[row] == Kind.INSERT
+                change = refused.batch[row : row + 1] if is_change and _is_op(refused.batch, row) else None
                 told = self.fragment.tells(edge).refusal(
-                    violation, violation.input or "", origin.channel_of(row)
+                    violation, violation.input or "", origin.channel_of(row), change
                 )
             if isinstance(answer, Quarantine):
                 self._now.refused.append(told)
@@ -404,6 +406,11 @@ def _edge_of(node: Node, name: str | None) -> str | None:
         return node.name
     found = {_edge_of(one, None) for one in inputs}
     return found.pop() if len(found) == 1 else None
+
+
+def _is_op(batch: Batch, row: int) -> bool:
+    """A row says what happened to a row of a table; behind the operator that reads it none does."""
+    return int(batch.old_end[row]) in set(Op)
 
 
 def _in_order(groups: list[Refused]) -> list[Refused]:

@@ -9,9 +9,10 @@ import pyarrow as pa
 from anabranch.engines.spark.order import place_text
 from anabranch.kernels.answers import violations
 from anabranch.kernels.kernel import Refused
+from anabranch.model.batch import Batch
 from anabranch.model.validity import Violation
 from anabranch.rows.reading import Read
-from anabranch.rows.refusal import Refusal, refusal
+from anabranch.rows.refusal import Refusal, change_text, refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +37,19 @@ class Telling:
             channel, number = read.channels[read.channel[row]], int(read.sequence[row])
             yield self.refusal(replace(violation, position=number), who, channel)
 
-    def refusal(self, violation: Violation, replica: str, channel: str) -> Refusal:
-        """One row, which is of a channel; its position is its number there."""
+    def refusal(
+        self, violation: Violation, replica: str, channel: str, change: Batch | None = None
+    ) -> Refusal:
+        """One row, which is of a channel; its position is its number there.
+
+        ``change`` is the row where it is a change of a table, whose element says less than it.
+        """
         who, number = replica if self.replicated else self.source, violation.position
         own = self._own(replica, channel, number)
         place = place_text(who, channel, number, by_task=self.by_task)
         told = replace(violation, input=who)
-        return refusal(told, place, self.clock, roles=self.roles, own=own)
+        raw = None if change is None else change_text(change, 0, self.roles, own)
+        return refusal(told, place, self.clock, raw=raw, roles=self.roles, own=own)
 
     def _own(self, replica: str, channel: str, number: int) -> dict[str, Any]:
         """The columns that say whose a row is, and which."""
