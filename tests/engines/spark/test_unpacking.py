@@ -15,6 +15,7 @@ from pyspark.sql import Row
 
 from anabranch import BEGINNING, FOREVER, Adjust, Insert, Stable
 from anabranch.engines.spark.fragment import Fragment
+from anabranch.engines.spark.merge import ROWS_EDGE
 from anabranch.engines.spark.query.status import ShardStatus
 from anabranch.engines.spark.stages import parcel_rows
 from anabranch.engines.spark.transport.packing import Packing
@@ -66,7 +67,7 @@ def through_shards(payload: pa.RecordBatch, case: Case, shards: int) -> pa.Recor
             read = read_rows(
                 layout, pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)), Place("here")
             )
-            packed = list(parcel_rows([[read]], Packing(layout, shards), query.ids))
+            packed = list(parcel_rows([[read]], Packing(layout, shards, edge=ROWS_EDGE), query.ids))
             answers = query.hear(Row(**row) for rows in packed for row in rows.to_pylist())
             found += [from_bytes(data) for answer in answers.values() for data in answer.bodies]
         query.restart()

@@ -116,6 +116,7 @@ class LevelShard:
         ``idle`` are the replicas that nobody waits for while they are silent; None: as the query says.
         """
         self._now, self._aside, self._at_the_end = Heard(), {}, {}
+        assert all(parcel.edge in self.inlets for parcel in parcels), "a parcel is of an edge of the level"
         channels: list[tuple[str, list[Turn]]] = []
         speaking: set[tuple[str, str]] = set()
         for edge, inlet in self.inlets.items():
