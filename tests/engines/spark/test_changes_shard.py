@@ -145,7 +145,7 @@ def test_replicas_in_disorder_are_merged_as_the_oracle_reads_their_changes(seed,
     if layout is ORDERED:
         places = [f"{said.replica} row {said.number}" for said in expected]
         assert sorted(one.place for one in query.refused) == sorted(places)
-    assert all(table.live == 0 for shard in query.shards for table in shard.tables.values())
+    assert all(one.table.live == 0 for shard in query.shards for one in shard.changes.replicas.values())
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -210,7 +210,7 @@ def test_a_replica_that_has_left_holds_no_table_and_is_refused_until_it_is_back(
         Said("a", "delete", 3, "x", 1),
     ]
     query.hear([replace(said, number=n) for n, said in enumerate(rows)])
-    assert query.shards[0].tables == {}
+    assert query.shards[0].changes.replicas == {}
     assert [(one.rule, one.raw) for one in query.refused] == [
         ("detached-input", '{"op":"delete","time":3,"before":{"site":"x","id":1}}')
     ]
@@ -383,9 +383,9 @@ def test_the_bytes_of_a_shard_count_its_tables():
     before = query.shards[0].nbytes
     query.hear([Said("a", "insert", 1, "x", n, "v" * 100) for n in range(3_000)])
     grown = query.shards[0].nbytes - before
-    assert grown > query.shards[0].tables["a"].nbytes > 3_000 * 100
+    assert grown > query.shards[0].changes.replicas["a"].table.nbytes > 3_000 * 100
     query.store()
-    assert query.shards[0].tables["a"].live == 3_000
+    assert query.shards[0].changes.replicas["a"].table.live == 3_000
 
 
 def test_the_key_is_part_of_the_payload():

@@ -133,7 +133,7 @@ def test_snapshots_of_replicas_give_the_versions_of_the_log_where_one_vouches_fo
     assert query.refused == []
     assert query.output.frontier == FOREVER
     assert difference(query.output, relation_of(table_of(log).versions())) is None
-    assert all(not shard.beginnings.waiting and not shard.beginnings.since for shard in query.shards)
+    assert all(not shard.changes.waiting and not shard.changes.since for shard in query.shards)
     tallies = [tally for shard in query.shards for tally in shard.merge.tallies.values()]
     assert sum(tally.disagreements for tally in tallies) == 0
 
@@ -176,9 +176,9 @@ def test_where_nobody_vouches_rows_begin_at_the_first_snapshot_and_are_counted(s
     rows = [dict(zip(("site", "id", "v"), row, strict=True)) for row in rows_at(log, position)]
     versions = versions_since(("site", "id"), time, rows, [said.change() for said in log[position:]])
     assert difference(query.output, relation_of(versions)) is None
-    assert all({first} == shard.beginnings.since.keys() for shard in query.shards)
-    assert {shard.beginnings.since[first][0] for shard in query.shards} == {time}
-    counted = sum(shard.beginnings.since[first][1] for shard in query.shards)
+    assert all({first} == shard.changes.since.keys() for shard in query.shards)
+    assert {shard.changes.since[first][0] for shard in query.shards} == {time}
+    counted = sum(shard.changes.since[first][1] for shard in query.shards)
     brought = {(said.change().row["site"], said.id, said.at) for said in log[position:]}
     assert counted == sum(
         start == time and (row["site"], row["id"], start) not in brought for row, start, _ in versions
@@ -195,7 +195,7 @@ def test_a_replica_that_vouches_for_the_time_before_may_come_after_a_snapshot_th
     query.hear([Said("a", "stable", 12, number=2), Said("b", "delete", 14, "x", 2, number=2)])
     query.hear([Said("b", "stable", None, number=3)])
     assert shown(query) == [("p", 1, FOREVER), ("q", 2, 14)]
-    assert [shard.beginnings.since for shard in query.shards] == [{}, {}]
+    assert [shard.changes.since for shard in query.shards] == [{}, {}]
 
 
 def test_rows_of_one_that_left_go_on_as_they_were_and_end_at_the_snapshot_that_does_not_have_them():
@@ -209,7 +209,7 @@ def test_rows_of_one_that_left_go_on_as_they_were_and_end_at_the_snapshot_that_d
     query.store()
     query.hear([Said("b", "stable", 10, number=2)])
     assert shown(query) == [("new", 9, FOREVER), ("p", 1, FOREVER), ("q", 2, 9), ("r", 3, 9)]
-    assert sum(shard.beginnings.since.get("b", (9, 0))[1] for shard in query.shards) == 1
+    assert sum(shard.changes.since.get("b", (9, 0))[1] for shard in query.shards) == 1
 
 
 def test_a_row_that_the_log_ends_while_its_replica_waits_is_ended_when_it_goes_on():
@@ -305,7 +305,7 @@ def test_rows_of_a_snapshot_are_out_and_not_final_while_one_is_awaited_that_may_
     query.hear(numbered([*a[:2], Said("a", "update", 12, "x", 2, "r"), a[2]]))
     assert shown(query) == [("p", 1, FOREVER), ("q", 2, 12), ("r", 12, FOREVER)]
     assert query.output.frontier == 30
-    assert [shard.beginnings.since for shard in query.shards] == [{}, {}]
+    assert [shard.changes.since for shard in query.shards] == [{}, {}]
 
 
 def test_nobody_waits_with_a_snapshot_for_a_replica_that_is_idle():

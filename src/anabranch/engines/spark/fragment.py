@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from anabranch.kernels.answers import Answers
-from anabranch.kernels.changes import Changes
 from anabranch.kernels.kernel import State
 from anabranch.kernels.merge.merge import Merge
 from anabranch.kernels.merge.settings import Generalise, checked
+from anabranch.kernels.merge_changes import MergeChanges
 from anabranch.model.output_policy import FirstThenFinal, OutputPolicy, Pace
 from anabranch.model.properties import Case, Properties
 from anabranch.model.validity import Drop, Policy, Quarantine, Raise
@@ -85,13 +85,16 @@ class Fragment:
             return self.properties
         return self.properties.spread()
 
-    def changes(self) -> Changes | None:
-        """The table of a replica at its beginning, where replicas send changes."""
-        return None if self.key is None else Changes(self.key, by_time=self.by_time)
+    def merge_changes(self) -> MergeChanges | None:
+        """A merge of changes at its beginning, where replicas send changes."""
+        return None if self.key is None else MergeChanges(self.key, self.merge(), by_time=self.by_time)
 
-    def loaded(self, state: State) -> Merge:
-        """A merge as it was saved."""
-        return Merge.load(state, generalise=isinstance(self.on_broken, Generalise))
+    def loaded(self, state: State) -> Merge | MergeChanges:
+        """What merges, as it was saved."""
+        generalise = isinstance(self.on_broken, Generalise)
+        if self.key is None:
+            return Merge.load(state, generalise=generalise)
+        return MergeChanges.load(state, by_time=self.by_time, generalise=generalise)
 
     def settings(self) -> dict[str, str]:
         """What the state depends on, so that it holds for as long as a checkpoint does."""

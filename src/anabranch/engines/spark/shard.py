@@ -13,7 +13,7 @@ frontiers follow from what every shard is told, never from events, which others 
 
 Where replicas send changes, a table of each turns them into elements. They count in the order of their
 channel, or by commit time and then in the order in which they are heard. Who begins with a snapshot is held
-back until it has met the merge (`beginnings`).
+back until it has met the merge (`kernels/merge_changes.py`).
 """
 
 from collections import Counter
@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch.engines.spark.beginnings import Beginnings
 from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.order import (
     Stretch,
@@ -38,9 +37,9 @@ from anabranch.engines.spark.patience import set_aside
 from anabranch.engines.spark.shard_bytes import check_settings
 from anabranch.engines.spark.transport.parcel import Parcel, Voice
 from anabranch.kernels.answers import error_of, in_words, violations
-from anabranch.kernels.changes import Changes
 from anabranch.kernels.kernel import Refused, Result, State
-from anabranch.kernels.snapshots import Beginning
+from anabranch.kernels.merge.merge import Merge
+from anabranch.kernels.merge_changes import MergeChanges
 from anabranch.kernels.store.saved import from_bytes, to_bytes, version_of
 from anabranch.model.application import BROKEN, VALID, check_times
 from anabranch.model.batch import KINDS, Batch, Kind, concat
@@ -74,15 +73,15 @@ class Heard:
 
 
 class Shard:
-    """State: a merge, how far every channel of every replica has come, and the tables of changes, if any."""
+    """State: a merge, of elements or of changes, and how far every channel of every replica has come."""
 
     def __init__(self, fragment: Fragment, number: int = 0) -> None:
         self.fragment, self.number = fragment, number
-        self.merge = fragment.merge()
+        self.changes = fragment.merge_changes()
+        self.merge = fragment.merge() if self.changes is None else self.changes.merge
         self.answers = fragment.answers()
         self.frontiers: dict[str, dict[str, int]] = {}
-        self.tables: dict[str, Changes] = {}
-        self.beginnings = Beginnings(self)
+        self._snapshots: dict[str, int] = {}
         self._now = Heard()
         self._waiting: list[Stretch] = []
         self._events = self._bytes = 0
@@ -102,10 +101,18 @@ class Shard:
         return self.merge.agreed
 
     @property
+    def kernel(self) -> Merge | MergeChanges:
+        """What merges the replicas."""
+        return self.merge if self.changes is None else self.changes
+
+    @property
     def nbytes(self) -> int:
         """Bytes of state."""
-        tables = sum(table.nbytes for table in self.tables.values())
-        return self.merge.report().nbytes + tables + self.beginnings.nbytes
+        return self.kernel.report().nbytes
+
+    def snapshots(self) -> dict[str, tuple[int, int]]:
+        """Of each replica that began with a snapshot its time, and how many rows begin there."""
+        return {} if self.changes is None else self.changes.snapshots()
 
     def hear(self, parcels: Sequence[Parcel], idle: Iterable[str] | None = None) -> Heard:
         """What comes of the parcels of one micro-batch, in whatever order they are given.
@@ -114,7 +121,11 @@ class Shard:
         """
         self._now, before = Heard(), self._left_out()
         channels = turns_of(parcels, at_one_instant=self.fragment.key is not None)
-        self.beginnings.listen(parcels)
+        self._snapshots = {}
+        for voice in (voice for parcel in parcels for voice in parcel.voices):
+            if voice.snapshot is not None:
+                earliest = self._snapshots.get(voice.replica, FOREVER)
+                self._snapshots[voice.replica] = min(earliest, voice.snapshot)
         for name in sorted({replica for replica, _ in channels}):
             if name not in self.merge.tallies:
                 self._join(name, None)
@@ -159,7 +170,7 @@ class Shard:
                 error.add_note(f"Spell it as its rows do, or leave it out of idle; known are: {known}.")
                 raise error
             if name in self.merge.inputs and name not in speaking:
-                self._says_out(self.merge.idle(name))
+                self._says_out(self.kernel.idle(name))
 
     def _says(self, turn: Turn, at_the_end: dict[tuple[str, str], int]) -> None:
         """Let a channel say what it says; stables of unordered channels wait until the end."""
@@ -204,8 +215,8 @@ class Shard:
 
     def _reached_by(self, voice: Voice) -> int:
         """How far the channel that speaks has come."""
-        if self.fragment.key is not None and not self.frontiers[voice.replica]:
-            self.beginnings.first_word(voice.replica)
+        if self.changes is not None and not self.frontiers[voice.replica]:
+            self._says_out(self.changes.begins(voice.replica, self._snapshots.get(voice.replica)))
         return self.frontiers[voice.replica].setdefault(voice.channel, BEGINNING)
 
     def _elements(
@@ -218,7 +229,7 @@ class Shard:
             self._refuse_all(Rule.DETACHED_INPUT, stretch, rows)
             return
         reached = self._reached_by(voice)
-        if voice.replica in self.tables and not voice.ordered:
+        if self.changes is not None and not voice.ordered:
             rows = rows[np.argsort(parcel.start[rows], kind="stable")]
         kind, start = parcel.kind[rows], parcel.start[rows]
         if not voice.ordered:
@@ -237,10 +248,12 @@ class Shard:
         events = replace(stretch, rows=rows[(rules == VALID) & (kind != Kind.STABLE)])
         if not len(events.rows):
             return
-        if voice.replica in self.tables:
-            self._push(voice.replica, parcel, events.rows, self._read(events))
-        else:
+        if self.changes is None:
             self._wait(events)
+            return
+        origin = replace(origin_of(parcel, events.rows), ordered=voice.ordered)
+        batch = parcel.batch(events.rows, self.fragment.key).with_origin(origin)
+        self._push(voice.replica, parcel, events.rows, batch)
 
     def _wait(self, events: Stretch) -> None:
         """Let events of a replica be pushed with those of its other channels, if they are few."""
@@ -262,34 +275,16 @@ class Shard:
         self._push(replica, parcel, rows, parcel.batch(rows, self.fragment.identity))
 
     def _push(self, replica: str, parcel: Parcel, rows: NDArray[np.int64], batch: Batch) -> None:
-        """Merge what comes of rows of a parcel; where it is of changes it says of which."""
+        """Merge what comes of rows of a parcel."""
         if not len(batch):
             return
-        origin = origin_of(parcel, rows)
+        origin = origin_of(parcel, rows) if batch.origin is None else batch.origin
         self._pushed = parcel, rows, origin
-        if batch.origin is None:
-            batch = batch.with_origin(origin)
-        self._says_out(self.merge.push(replica, batch))
+        self._says_out(self.kernel.push(replica, batch.with_origin(origin)))
         self._pushed = None
 
-    def _read(self, changes: Stretch) -> Batch:
-        """The elements that changes stand for; what does not fit is refused."""
-        voice, rows = changes.voice, changes.rows
-        origin = replace(origin_of(changes.parcel, rows), ordered=voice.ordered)
-        begins, table = self.beginnings.of(voice.replica), self.tables[voice.replica]
-        table.begins = begins is not None
-        result = table.push(voice.replica, changes.parcel.batch(rows, self.fragment.key).with_origin(origin))
-        self._refuse_changes(voice.replica, result.refused)
-        return result.events if begins is None else begins.hear(result.events)
-
-    def _passes(self, replica: str, frontier: int) -> None:
-        """Let the table of a replica know how far it is; what waited and fits no more is refused."""
-        if replica in self.tables and frontier > self.tables[replica].frontier:
-            self._refuse_changes(replica, self.tables[replica].advance(replica, frontier).refused)
-
-    def _refuse_changes(self, replica: str, refused: Sequence[Refused]) -> None:
+    def _refuse_changes(self, refused: Sequence[Refused]) -> None:
         """Answer for changes that do not fit, in the order of channels and numbers."""
-        self.merge.tallies[replica].refused += sum(len(group.batch) for group in refused)
         if isinstance(self.answers.on_invalid, Drop):
             return
         rows = [(group, group.batch.origin, row) for group in refused for row in range(len(group.batch))]
@@ -299,7 +294,8 @@ class Shard:
             if origin is not None
         ]
         for channel, number, group, row in sorted(found, key=lambda one: one[:2]):
-            own, known = self._own(replica, channel, number), int(group.known[row])
+            replica, known = group.name or "", int(group.known[row])
+            own = self._own(replica, channel, number)
             raw = change_text(group.batch, row, self._roles, own)
             detail = in_words(group.detail, known, raw)
             violation = Violation(group.rule, number, raw, known, replica, detail)
@@ -324,11 +320,8 @@ class Shard:
                 known = self.frontiers[replica]
                 known[channel[1]] = max(time, known.get(channel[1], BEGINNING))
             self._promise()
-            self._passes(replica, FOREVER)
-            self._says_out(self.merge.detach(replica))
+            self._says_out(self.kernel.detach(replica))
             del self.frontiers[replica]
-            self.tables.pop(replica, None)
-            self.beginnings.forget(replica)
         if isinstance(element, Attach):
             self._join(replica, guarantee)
 
@@ -339,52 +332,32 @@ class Shard:
         return None if element.guarantee == BEGINNING else element.guarantee
 
     def _join(self, replica: str, guarantee: int | None) -> None:
-        self._attach(replica, guarantee)
+        complete, promised = self.fragment.is_complete(replica), self.fragment.promised()
+        self._says_out(self.kernel.attach(replica, guarantee, promised, complete=complete))
         self.frontiers[replica] = {}
-        table = self.fragment.changes()
-        if table is not None:
-            self.tables[replica] = table
-
-    def _attach(self, replica: str, guarantee: int | None) -> None:
-        complete = self.fragment.is_complete(replica)
-        promised = self.fragment.promised()
-        self._says_out(self.merge.attach(replica, guarantee, promised, complete=complete))
 
     def _promise(self) -> None:
-        """Let every replica say how far its channels have come, where that is further than before.
-
-        Nobody goes beyond a time at which one that begins with a snapshot meets the merge before it has.
-        """
-        going = True
-        while going:
-            until = self.beginnings.until()
-            for replica, one in self.merge.inputs.items():
-                reached = self.reached(replica)
-                if self.beginnings.holds(replica):
-                    self._passes(replica, reached)
-                elif min(reached, until) > one.said:
-                    self._passes(replica, min(reached, until))
-                    self._says_out(self.merge.advance(replica, min(reached, until)))
-            going = self.beginnings.go_on()
+        """Let every replica say how far its channels have come, where that is further than before."""
+        if self.changes is not None:
+            for replica in self.merge.inputs:
+                self.changes.promise(replica, self.reached(replica))
+            self._says_out(self.changes.settle())
+            return
+        for replica, one in self.merge.inputs.items():
+            if self.reached(replica) > one.said:
+                self._says_out(self.merge.advance(replica, self.reached(replica)))
 
     def reached(self, replica: str) -> int:
         """How far all channels of a replica have come."""
         channels = self.frontiers[replica]
         return min(channels.values()) if len(channels) >= (self.fragment.channels or 1) else BEGINNING
 
-    def push(self, replica: str, elements: Batch) -> None:
-        """Merge elements that come of no row of a parcel."""
-        if len(elements):
-            self._says_out(self.merge.push(replica, elements))
-
-    def join_again(self, replica: str, guarantee: int) -> None:
-        """Let a replica guarantee no more than what ends at or after a time; what it showed is forgotten."""
-        self._says_out(self.merge.detach(replica))
-        self._attach(replica, None if guarantee == BEGINNING else guarantee)
-
     def _says_out(self, result: Result) -> None:
+        of_merge = (Rule.LATE, Rule.BROKEN_PROPERTY)
+        self._refuse_changes([refused for refused in result.refused if refused.rule not in of_merge])
         for refused in result.refused:
-            self._refuse(refused)
+            if refused.rule in of_merge:
+                self._refuse(refused)
         if len(result.events):
             self._now.output.append(result.events)
 
@@ -471,35 +444,23 @@ class Shard:
 
     def dump(self) -> bytes:
         """The state as bytes, from which `load` goes on as if nothing had happened."""
-        values = {
-            "settings": self.fragment.settings(),
-            "frontiers": self.frontiers,
-            "since": self.beginnings.since,
-        }
-        tables = {f"changes {name}": table.saved() for name, table in self.tables.items()}
-        begun = {f"beginning {name}": one.saved() for name, one in self.beginnings.waiting.items()}
-        return to_bytes({"shard": State(VERSION, values, []), **tables, **begun, "merge": self.merge.saved()})
+        values = {"settings": self.fragment.settings(), "frontiers": self.frontiers}
+        return to_bytes({"shard": State(VERSION, values, []), "merge": self.kernel.saved()})
 
     @classmethod
     def load(cls, fragment: Fragment, number: int, data: bytes) -> "Shard":
         """The shard that was dumped."""
         sections = from_bytes(data)
-        _, saved, _ = version_of(sections.pop("shard"), VERSION, "a shard")
+        _, saved, _ = version_of(sections["shard"], VERSION, "a shard")
         check_settings(saved["settings"], fragment.settings())
         shard = cls.__new__(cls)
         shard.fragment, shard.number, shard.answers = fragment, number, fragment.answers()
         shard.frontiers = saved["frontiers"]
-        shard._now, shard._pushed, shard._aside, shard.tables = Heard(), None, {}, {}
+        shard._now, shard._pushed, shard._aside, shard._snapshots = Heard(), None, {}, {}
         shard._waiting, shard._events, shard._bytes = [], 0, 0
-        shard.merge = fragment.loaded(sections.pop("merge"))
-        shard.beginnings = Beginnings(shard)
-        shard.beginnings.since = {name: (time, rows) for name, (time, rows) in saved["since"].items()}
-        for section, state in sections.items():
-            what, _, name = section.partition(" ")
-            if what == "changes":
-                shard.tables[name] = Changes.load(state, by_time=fragment.by_time)
-            else:
-                shard.beginnings.waiting[name] = Beginning.load(state)
+        kernel = fragment.loaded(sections["merge"])
+        shard.changes = kernel if isinstance(kernel, MergeChanges) else None
+        shard.merge = kernel.merge if isinstance(kernel, MergeChanges) else kernel
         return shard
 
 

@@ -107,7 +107,7 @@ def shard_status(
         adjusts = int((batch.kind == 1).sum())
         said["insert"] += len(batch) - adjusts
         said["adjust"] += adjusts
-    snapshots = shard.beginnings.counted()
+    snapshots = shard.snapshots()
     replicas = {
         name: Replica(
             one.frontier,
