@@ -434,7 +434,7 @@ def test_a_row_that_changes_often_within_a_batch_is_kept_once():
 
 def test_what_comes_of_rows_that_are_read_is_told_with_their_places():
     kernel = Changes(["id"])
-    kernel.push(batch_of([Row(Op.INSERT, 1, {"id": 1, "v": "a"})]))
+    kernel.push("", batch_of([Row(Op.INSERT, 1, {"id": 1, "v": "a"})]))
     items = [
         Row(Op.UPDATE, 3, {"id": 1, "v": "b"}),
         Row(Op.INCREMENTAL, 4, {"id": 1, "v": "b"}),
@@ -442,8 +442,8 @@ def test_what_comes_of_rows_that_are_read_is_told_with_their_places():
         Row(Op.INSERT, 5, {"id": 3, "v": "d"}),
         Row(Op.DELETE, 6, {"id": 1}),
     ]
-    told = kernel.push(batch_of(items))
-    assert list(zip(told.origin.tolist(), said(told), strict=True)) == [
+    told = kernel.push("", batch_of(items))
+    assert list(zip(told.events.origin.number.tolist(), told.events.elements(), strict=True)) == [
         (0, Adjust({"id": 1, "v": "a"}, 1, FOREVER, 3)),
         (0, Insert({"id": 1, "v": "b"}, 3, FOREVER)),
         (2, Insert({"id": 2, "v": "c"}, 4, FOREVER)),
@@ -454,8 +454,10 @@ def test_what_comes_of_rows_that_are_read_is_told_with_their_places():
 
 def test_a_change_that_is_handed_back_has_the_values_it_came_with():
     kernel = Changes(["id"])
-    kernel.push(batch_of([Row(Op.INSERT, 1, {"id": 7, "v": "z"})]))
+    kernel.push("", batch_of([Row(Op.INSERT, 1, {"id": 7, "v": "z"})]))
     items = [Row(Op.INSERT, 3, {"id": n, "v": v}) for n, v in ((1, "a"), (2, "b"), (1, "c"), (7, "d"))]
-    told = kernel.push(batch_of(items))
-    assert told.refused.number.tolist() == [2, 3]
-    assert told.refused.changes.payload.to_pylist() == [{"id": 1, "v": "c"}, {"id": 7, "v": "d"}]
+    told = kernel.push("", batch_of(items))
+    numbers = [number for group in told.refused for number in group.batch.origin.number.tolist()]
+    rows = [row for group in told.refused for row in group.batch.payload.to_pylist()]
+    assert numbers == [2, 3]
+    assert rows == [{"id": 1, "v": "c"}, {"id": 7, "v": "d"}]
