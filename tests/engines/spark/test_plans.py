@@ -30,7 +30,7 @@ def test_a_plan_gives_what_it_does_embedded_restarted_after_every_micro_batch(sp
     assert not list((tmp_path / "out").glob("_quarantine/*"))
 
 
-@pytest.mark.parametrize("name", ["several levels", "diamond"])
+@pytest.mark.parametrize("name", ["several levels", pytest.param("diamond", marks=pytest.mark.slow)])
 def test_a_plan_that_is_killed_gives_what_it_would_have_given(tmp_path, name):
     """The whole process, whatever it is at: while it starts, reads, runs a level, commits or writes."""
     make, sources = PLANS[name]
