@@ -68,3 +68,9 @@ def test_lossy_replicas_become_complete_where_they_are_merged():
     )
     assert Fact.COMPLETE not in heard.node.properties
     assert Fact.COMPLETE in heard.merge().properties
+
+
+def test_ties_that_two_plans_have_in_orders_of_their_own_are_in_no_one_order():
+    final = source("a").final(ordered=True)
+    changed = final.with_columns(level=col("level") * 2)
+    assert case_of(changed, changed.sort()) is Case.R2

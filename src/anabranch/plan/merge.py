@@ -72,8 +72,10 @@ class Merge(Node):
 
     def _sides(self) -> dict[str, Side]:
         names = self.names or ("every replica",)
+        orders = {_tie_order(node) for node in self.inputs}
+        alike = not self.names or (len(orders) == 1 and None not in orders)
         return {
-            name: Side(node.properties, Fact.COMPLETE in node.properties)
+            name: Side(_of_ties(node.properties, alike), Fact.COMPLETE in node.properties)
             for name, node in zip(names, self.inputs, strict=True)
         }
 
@@ -113,8 +115,9 @@ class Merge(Node):
             remember=self.remember,
             generalise=self.generalise,
         )
+        sides = self._sides()
         for name, node in zip(self.names, self.inputs, strict=False):
-            kernel.attach(name, None, node.properties, complete=Fact.COMPLETE in node.properties)
+            kernel.attach(name, None, sides[name].properties, complete=Fact.COMPLETE in node.properties)
         return kernel
 
     def settings(self) -> dict[str, str]:
@@ -129,3 +132,17 @@ class Merge(Node):
     def words(self) -> str:
         """The policy and the case."""
         return f"merge, policy {self.policy}; {self.choice.reason}"
+
+
+def _tie_order(node: Node) -> str | None:
+    """By what elements of one sync time are ordered; None: it is not the same for another plan."""
+    while node.word in ("filter", "tap"):
+        node = node.inputs[0]
+    return {"source": "as declared", "sort": "by identity", "final": "by identity"}.get(node.word)
+
+
+def _of_ties(properties: Properties, alike: bool) -> Properties:
+    """What is known of an input beside others: ties that each has in an order of its own are in none."""
+    if alike or Fact.STRICTLY_INCREASING in properties:
+        return properties
+    return properties.keep(*(fact for fact in properties if fact is not Fact.DETERMINISTIC_TIES))
