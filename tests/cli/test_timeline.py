@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from anabranch import BEGINNING, FOREVER, Event
 from anabranch.cli.main import main
 from anabranch.cli.timeline import Glyphs, timeline
-from anabranch.model.time import Clock
+from anabranch.model.clock import Clock
 
 HOUR = 3_600_000_000
 NOON = 493_044 * HOUR

@@ -103,8 +103,8 @@ def test_a_difference_is_told_with_its_times(capsys):
 @pytest.mark.parametrize(
     ("arguments", "rule"),
     [
-        (["a.parquet", "a2.parquet", "--lag", "60"], "--lag 60 has no unit"),
-        (["n.txt", "n2.txt", "--lag", "3h"], "--lag is 3 hours, and times are ticks"),
+        (["a.parquet", "a2.parquet", "--lag", "60"], "--lag is 60 without a unit, and times are instants"),
+        (["n.txt", "n2.txt", "--lag", "3h"], "--lag is 3 hours, and times are numbers"),
         (["d.parquet", "d2.parquet", "--lag", "3h"], "Give whole days"),
         (
             ["a.parquet", "n.txt"],

@@ -22,9 +22,11 @@ from anabranch import (
     Stable,
     Tagged,
 )
-from anabranch.model.arrow import RESERVED, batches, clock_of, laid_out, record_batch, time_type
+from anabranch.model.arrow import RESERVED, batches, laid_out, record_batch
+from anabranch.model.clock import Clock
+from anabranch.model.clock_columns import clock_of_elements, time_type
 from anabranch.model.schema import SchemaError
-from anabranch.model.time import Clock, timestamp
+from anabranch.model.time import timestamp
 
 STREAM = [Insert({"n": 1}, 3, 9), Adjust({"n": 1}, 3, 9, FOREVER), Adjust({"n": 1}, 3, FOREVER, 7), Stable(5)]
 RECORDING = [
@@ -285,11 +287,11 @@ def test_views_are_made_plain_so_that_rows_of_them_can_be_taken(kind):
         (with_column("start", pa.array([None, 1])), "row 1: an insert has a start, this one is null"),
         (
             with_column("start", pa.array([1.0, 2.0])),
-            "column 'start' holds int64 ticks, timestamps or dates, not double",
+            "a time is a timestamp, a date or an integer, column 'start' holds double",
         ),
         (
             with_column("end", pa.array(["1", "2"])),
-            "column 'end' holds int64 ticks, timestamps or dates, not string",
+            "a time is a timestamp, a date or an integer, column 'end' holds string",
         ),
         (
             with_column("old_end", pa.array([1, 2], pa.date32())),
@@ -376,4 +378,4 @@ def test_the_beginning_of_time_is_a_time_like_any_other():
 @pytest.mark.parametrize("clock", list(Clock), ids=lambda clock: clock.name)
 def test_the_clock_of_times_is_known_by_their_type(clock):
     kind = time_type(clock) or pa.int64()
-    assert clock_of(pa.schema([("kind", pa.string()), ("start", kind), ("end", kind)])) is clock
+    assert clock_of_elements(pa.schema([("kind", pa.string()), ("start", kind), ("end", kind)])) is clock

@@ -10,8 +10,8 @@ from element_strategies import elements, json_payloads, recorded
 from hypothesis import given
 
 from anabranch import BEGINNING, FOREVER, Adjust, Attach, Detach, Insert, Stable, Tagged, ticks
+from anabranch.model.clock import Clock
 from anabranch.model.json_lines import MalformedError, UnwritableError, decode, encode, read
-from anabranch.model.time import Clock
 
 A = {"sensor": "a"}
 LINES = [

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch import BEGINNING, FOREVER, Adjust, Attach, Detach, Insert, Stable, Tagged, ticks
+from anabranch.model.clock import Clock
 from anabranch.model.notation import NotationError, line_of, parse, parse_lines, payload_text, text
-from anabranch.model.time import Clock
 
 
 @given(streams(json_payloads))

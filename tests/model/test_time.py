@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch import BEGINNING, FOREVER, ticks, timestamp
-from anabranch.model.time import checked_tick, tick_text
+from anabranch.model.clock import tick_text
+from anabranch.model.time import checked_tick
 
 zones = st.integers(-23, 23).map(lambda hours: timezone(timedelta(hours=hours, minutes=30)))
 moments = st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=zones)

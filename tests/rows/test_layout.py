@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from anabranch import BEGINNING, FOREVER, Adjust, Attach, Detach, Insert, Stable
+from anabranch.model.clock_columns import clock_of, times
 from anabranch.model.schema import SchemaError
-from anabranch.rows.clock import clock_of, on_clock
 from anabranch.rows.layout import SINGLE, Layout, names_of
 from anabranch.rows.reading import Place, read_rows
 
@@ -348,7 +348,7 @@ class TestChecks:
         layout = Layout("at", **{what: timedelta(hours=30)})
         layout.check(pa.schema([("at", INSTANT)]))
         message, note = self.refused(layout, [("at", pa.int64())], ValueError)
-        assert message == f"{what} is 1 day 6 hours, and column 'at' counts numbers"
+        assert message == f"{what} is 1 day 6 hours, and times are numbers"
         assert note == "Give an int of ticks."
         assert self.refused(layout, [("at", pa.date32())], ValueError)[1] == "Give whole days."
 
@@ -361,7 +361,7 @@ class TestChecks:
         layout = Layout("at", **{what: 60})
         layout.check(pa.schema([("at", pa.int64())]))
         message, note = self.refused(layout, [("at", kind)], ValueError)
-        assert message == f"{what} is 60 without a unit, and column 'at' holds {clock}s"
+        assert message == f"{what} is 60 without a unit, and times are {clock}s"
         assert note == f"Write '60 {unit}', if that is meant."
 
     def test_no_disorder_at_all_needs_no_unit(self):
@@ -491,7 +491,7 @@ class TestClocks:
     @pytest.mark.parametrize("kind", [INSTANT, LOCAL, pa.date32(), pa.int64()])
     def test_ticks_come_back_in_the_type_they_came_in(self, kind):
         ticks = np.array([-5, 0, 20_000, FOREVER, BEGINNING])
-        column = on_clock(ticks, np.array([False, False, False, True, True]), kind)
+        column = times(ticks, np.array([False, False, False, True, True]), kind)
         assert column.type == kind
         rows = pa.RecordBatch.from_arrays([column], names=["at"])
         found = read_rows(Layout("at"), rows, HERE)
@@ -500,7 +500,7 @@ class TestClocks:
 
     def test_each_clock_has_a_name(self):
         kinds = (INSTANT, LOCAL, pa.date64(), pa.int16())
-        assert [clock_of(kind, "at") for kind in kinds] == ["instant", "local time", "day", "number"]
+        assert [clock_of(kind, "at").word for kind in kinds] == ["instant", "local time", "day", "number"]
 
 
 def test_one_name_or_several_are_names():

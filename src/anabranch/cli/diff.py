@@ -24,9 +24,9 @@ from anabranch.cli.arguments import (
 )
 
 if TYPE_CHECKING:
+    from anabranch.model.clock import Clock
     from anabranch.model.events import Difference
     from anabranch.model.relation import Relation
-    from anabranch.model.time import Clock
     from anabranch.model.validity import Violation
 
 
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _clock(options: argparse.Namespace) -> Clock:
     """What ticks are in both; numbers where they differ about it."""
-    from anabranch.model.time import Clock
+    from anabranch.model.clock import Clock
 
     left, right = (source_of(options, path).clock() for path in (options.left, options.right))
     return left if left is right else Clock.TICKS
@@ -89,7 +89,7 @@ def _print_json(found: Difference, clock: Clock, *, final: bool) -> None:
 
 def _print_difference(found: Difference, options: argparse.Namespace, clock: Clock, *, final: bool) -> None:
     from anabranch.cli.display import payload_shown
-    from anabranch.model.time import lifetime_text
+    from anabranch.model.clock import lifetime_text
 
     event = found.event
     side = options.left if found.left > found.right else options.right

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from anabranch.model.clock import Clock
     from anabranch.model.elements import Control, Element, Event, Payload
     from anabranch.model.relation import Relation
-    from anabranch.model.time import Clock
 
 
 def payload_shown(payload: Payload) -> str:
@@ -35,7 +35,8 @@ def element_text(element: Element | Control | str) -> str:
 
 def time_field(name: str, time: int, clock: Clock | None = None) -> dict[str, int | str | None]:
     """A time as a JSON field: null is infinite, as everywhere, and one that never was is left out."""
-    from anabranch.model.time import BEGINNING, FOREVER, Clock, iso_text
+    from anabranch.model.clock import Clock, iso_text
+    from anabranch.model.time import BEGINNING, FOREVER
 
     if time in (BEGINNING, FOREVER):
         return {} if time == BEGINNING else {name: None}

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from anabranch.kernels.merge.settings import OnBroken
     from anabranch.kernels.merge.status import Disagreement, Status
     from anabranch.model.batch import Batch
-    from anabranch.model.time import Clock
+    from anabranch.model.clock import Clock
     from anabranch.model.validity import Policy
 
 
@@ -191,7 +191,7 @@ def _check_out(options: argparse.Namespace, paths: list[str]) -> None:
 
 def _clock(options: argparse.Namespace, paths: list[str]) -> Clock:
     """What ticks are in all the files."""
-    from anabranch.model.time import Clock
+    from anabranch.model.clock import Clock
 
     clocks = {path: source_of(options, path).known_clock() for path in paths}
     known = {path: clock for path, clock in clocks.items() if clock is not None}
@@ -206,21 +206,10 @@ def _clock(options: argparse.Namespace, paths: list[str]) -> Clock:
 
 def _lag(lag: int | timedelta, clock: Clock) -> int:
     """A lag in ticks of the clock of the files."""
-    from anabranch.model.span import TICK, span_text
-    from anabranch.model.time import Clock
+    from anabranch.model.clock import check_unit, in_ticks
 
-    tick = TICK[clock]
-    if isinstance(lag, int):
-        if lag and tick is not None:
-            error = ValueError(f"--lag {lag} has no unit, and times are {clock.value}")
-            error.add_note(f"Write --lag '{lag} {'days' if clock is Clock.DAYS else 'seconds'}'.")
-            raise error
-        return lag
-    if tick is None or lag % tick:
-        error = ValueError(f"--lag is {span_text(lag)}, and times are {clock.value}")
-        error.add_note("Give a number of ticks." if tick is None else "Give whole days.")
-        raise error
-    return lag // tick
+    check_unit(lag, clock, "--lag")
+    return in_ticks(lag, clock, "--lag")
 
 
 def _merger(options: argparse.Namespace, files: dict[str, str], left_out: LeftOut, clock: Clock) -> Merger:

@@ -12,7 +12,8 @@ from anabranch.cli.display import time_field
 from anabranch.engines.spark.query.status import events_in
 from anabranch.engines.spark.query.status_text import since_snapshots
 from anabranch.kernels.merge.status import removals
-from anabranch.model.time import BEGINNING, FOREVER, tick_text
+from anabranch.model.clock import tick_text
+from anabranch.model.time import BEGINNING, FOREVER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -170,7 +170,7 @@ def _conclude(
     options: argparse.Namespace,
 ) -> None:
     from anabranch.cli.display import time_field
-    from anabranch.model.time import tick_text
+    from anabranch.model.clock import tick_text
 
     status = running.status()
     rows = sum(source.heard for source in status.sources.values())

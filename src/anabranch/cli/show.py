@@ -23,8 +23,8 @@ from anabranch.cli.arguments import add_json, add_policy, add_reading, policy_of
 
 if TYPE_CHECKING:
     from anabranch.model.batch import Batch
+    from anabranch.model.clock import Clock
     from anabranch.model.recording import Input
-    from anabranch.model.time import Clock
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -116,8 +116,8 @@ def _print_relation(name: str, an_input: Input, options: argparse.Namespace, clo
 
     from anabranch.cli.display import counted_events, payload_shown
     from anabranch.cli.timeline import Glyphs, timeline
+    from anabranch.model.clock import lifetime_text, tick_text
     from anabranch.model.freeze import freeze
-    from anabranch.model.time import lifetime_text, tick_text
 
     console = Console(highlight=False, markup=False, emoji=False)
     glyphs = Glyphs.of(console.encoding)
@@ -178,8 +178,8 @@ def _print_history(
 ) -> None:
     from anabranch.cli.display import event_fields, payload_shown
     from anabranch.cli.timeline import Glyphs
+    from anabranch.model.clock import lifetime_text
     from anabranch.model.history import history
-    from anabranch.model.time import lifetime_text
 
     if list(inputs) != [options.file]:
         raise ValueError(f"a history is of one stream, {options.file} records the inputs {', '.join(inputs)}")

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from anabranch.cli.display import payload_shown
+from anabranch.model.clock import Clock, tick_text
 from anabranch.model.elements import Event
-from anabranch.model.time import BEGINNING, FOREVER, Clock, tick_text
+from anabranch.model.time import BEGINNING, FOREVER
 
 LABEL = 24
 _NARROWEST = 12

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from anabranch.kernels.kernel import Refused
-from anabranch.model.elements import Control, Element
-from anabranch.model.time import tick_text
+from anabranch.model.clock import Dial
+from anabranch.model.elements import Adjust, Control, Element, Insert
 from anabranch.model.validity import (
     BrokenPropertyError,
     Drop,
@@ -40,17 +40,23 @@ class Answers:
                 return self.on_invalid
 
 
-def answered(name: str, refused: Iterable[Refused], answers: Answers) -> Exception | None:
+_TICKS = Dial()
+
+
+def answered(
+    name: str, refused: Iterable[Refused], answers: Answers, dial: Dial = _TICKS
+) -> Exception | None:
     """Tell the policies of all that an input said and was refused; the first error that comes of it.
 
-    Where a function that sets aside fails, it is asked for the others all the same.
+    Times are told as ``dial`` shows them. Where a function that sets aside fails, it is asked for the others
+    all the same.
     """
     first: Exception | None = None
     for group in refused:
         answer = answers.to(group.rule)
         if isinstance(answer, Drop):
             continue
-        for violation in violations(name, group):
+        for violation in violations(name, group, dial):
             if isinstance(answer, Raise):
                 first = first or error_of(violation)
                 break
@@ -70,21 +76,33 @@ def error_of(violation: Violation) -> InvalidElementError:
     return BrokenPropertyError(violation) if broken else InvalidElementError(violation)
 
 
-def violations(name: str, refused: Refused) -> Iterator[Violation]:
+def violations(name: str, refused: Refused, dial: Dial = _TICKS) -> Iterator[Violation]:
     """Each refused row as a violation of an input; its position is its number, or its place among them."""
     origin, whose = refused.batch.origin, refused.name if refused.name is not None else name
     for row, element in enumerate(refused.batch.objects()):
         position = row + 1 if origin is None else int(origin.number[row])
         known = int(refused.known[row])
-        detail = in_words(refused.detail, known, element)
+        detail = in_words(refused.detail, known, element, dial)
         place = "" if origin is None else origin.place_of(row)
-        yield Violation(refused.rule, position, element, known, whose, detail, place)
+        yield Violation(refused.rule, position, element, known, whose, detail, place, dial)
 
 
-def in_words(detail: str, known: int, element: Element | Control | str) -> str:
+def in_words(detail: str, known: int, element: Element | Control | str, dial: Dial = _TICKS) -> str:
     """The values that break a rule, with those of one row."""
     if "{" not in detail:
         return detail
-    brief = str(element)
+    brief = _told(element, dial)
     brief = brief if len(brief) <= 200 else f"{brief[:197]}..."
-    return detail.replace("{known}", tick_text(known)).replace("{element}", brief)
+    return detail.replace("{known}", dial.text(known)).replace("{element}", brief)
+
+
+def _told(element: Element | Control | str, dial: Dial) -> str:
+    """An element with its times as they are told."""
+    match element:
+        case Insert(payload, start, end) if dial != _TICKS:
+            return f"Insert(payload={dict(payload)}, start={dial.text(start)}, end={dial.text(end)})"
+        case Adjust(payload, start, old_end, end) if dial != _TICKS:
+            ends = f"old_end={dial.text(old_end)}, end={dial.text(end)}"
+            return f"Adjust(payload={dict(payload)}, start={dial.text(start)}, {ends})"
+        case _:
+            return str(element)

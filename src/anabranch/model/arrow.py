@@ -24,9 +24,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.model.batch import KINDS, Batch, Kind
+from anabranch.model.clock import Clock
+from anabranch.model.clock_columns import clock_of, ticks_of, times
 from anabranch.model.rows import rows_without_columns
 from anabranch.model.schema import SchemaError, check_field_names, conformed
-from anabranch.model.time import BEGINNING, FOREVER, Clock
+from anabranch.model.time import BEGINNING, FOREVER
 
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 RESERVED = ("kind", "start", "end", "old_end", "input", "payload")
@@ -101,38 +103,6 @@ def _with_payload(frame: pa.RecordBatch, payload: pa.RecordBatch, nested: bool) 
     return pa.RecordBatch.from_arrays(columns, names=names)
 
 
-def times(
-    ticks: NDArray[np.int64], null: NDArray[np.bool_] | None = None, unit: pa.DataType | None = None
-) -> Any:
-    """Ticks as an Arrow column with nulls where told, or else where they are infinite."""
-    if null is None:
-        null = ticks == FOREVER
-    column = pa.array(ticks, mask=null if null.any() else None)
-    if unit is None:
-        return column
-    if pa.types.is_date(unit):
-        return column.cast(pa.int32()).cast(unit)
-    return column.cast(pa.timestamp("us")).cast(unit)
-
-
-def time_type(clock: Clock) -> pa.DataType | None:
-    """The type of times on a clock; None: int64."""
-    return {
-        Clock.TICKS: None,
-        Clock.MOMENTS: pa.timestamp("us", "UTC"),
-        Clock.LOCAL: pa.timestamp("us"),
-        Clock.DAYS: pa.date32(),
-    }[clock]
-
-
-def clock_of(columns: pa.Schema) -> Clock:
-    """What ticks are where times are of these types."""
-    kind = columns.field("start").type if "start" in columns.names else None
-    if kind is not None and pa.types.is_timestamp(kind):
-        return Clock.LOCAL if kind.tz is None else Clock.MOMENTS
-    return Clock.DAYS if kind is not None and pa.types.is_date(kind) else Clock.TICKS
-
-
 def _from_record_batch(rows: pa.RecordBatch) -> Batch:
     # What pandas calls the index of a frame when it exports it: row numbers, no part of what is meant.
     rows = rows.drop_columns([name for name in rows.schema.names if name.startswith("__index_level_")])
@@ -168,7 +138,7 @@ def _check_one_clock(rows: pa.RecordBatch) -> None:
         if name in rows.schema.names:
             column = rows.column(name)
             if column.null_count < len(column):
-                clock = clock_of(pa.schema([("start", column.type)]))
+                clock = clock_of(column.type, name)
                 clocks.setdefault("times" if clock in _STAMPS else clock.value, (name, column.type))
     if len(clocks) > 1:
         (name, kind), (other, another), *_ = clocks.values()
@@ -227,22 +197,16 @@ def _starts(rows: pa.RecordBatch, kind: NDArray[np.int8]) -> NDArray[np.int64]:
 
 def _ticks(rows: pa.RecordBatch, name: str, *, missing: int) -> NDArray[np.int64]:
     column = rows.column(name)
-    if pa.types.is_date(column.type):
-        column = column.cast(pa.date32()).cast(pa.int32())
-    if pa.types.is_timestamp(column.type):
-        try:
-            column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
-        except pa.ArrowInvalid:
-            unit = column.type.unit
-            error = SchemaError(f"column {name!r} has timestamps in {unit} that no microsecond tick is")
-            error.add_note(f"Cast it to int64 to use {unit} as ticks.")
-            raise error from None
-    if not pa.types.is_integer(column.type):
-        raise SchemaError(f"column {name!r} holds int64 ticks, timestamps or dates, not {column.type}")
+    clock_of(column.type, name)
     try:
-        column = column.cast(pa.int64())
+        column = ticks_of(column)
     except pa.ArrowInvalid as reason:
-        raise SchemaError(f"column {name!r} holds int64 ticks: {reason}") from None
+        if not pa.types.is_timestamp(column.type):
+            raise SchemaError(f"column {name!r} holds int64 ticks: {reason}") from None
+        unit = column.type.unit
+        error = SchemaError(f"column {name!r} has timestamps in {unit} that no microsecond tick is")
+        error.add_note(f"Cast it to int64 to use {unit} as ticks.")
+        raise error from None
     if column.null_count:
         column = column.fill_null(missing)
     return np.asarray(column.to_numpy(zero_copy_only=False), np.int64)

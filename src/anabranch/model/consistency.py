@@ -17,9 +17,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
+from anabranch.model.clock import lifetime_text, tick_text
 from anabranch.model.events import Difference
 from anabranch.model.relation import Relation
-from anabranch.model.time import BEGINNING, lifetime_text, tick_text
+from anabranch.model.time import BEGINNING
 
 
 def difference(left: Relation, right: Relation) -> Difference | None:

@@ -100,7 +100,7 @@ class Events:
 
     def to_arrow(self) -> pa.Table:
         """A table with the columns start, end (null: no end), count and those of the payload."""
-        from anabranch.model.arrow import times
+        from anabranch.model.clock_columns import times
 
         columns: dict[str, Any] = {"start": times(self.start), "end": times(self.end), "count": self.count}
         names = [name for name in self.payload.column_names if name not in columns]

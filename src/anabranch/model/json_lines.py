@@ -20,8 +20,9 @@ from typing import Any, TypeAlias, assert_never
 import msgspec
 
 from anabranch.errors import AnabranchError
+from anabranch.model.clock import Clock, iso_text, one_clock, tick_of_iso
 from anabranch.model.elements import Adjust, Attach, Control, Detach, Element, Insert, Payload, Stable, Tagged
-from anabranch.model.time import BEGINNING, FOREVER, Clock, iso_text, one_clock, tick_of_iso
+from anabranch.model.time import BEGINNING, FOREVER
 
 Item: TypeAlias = Element | Tagged
 

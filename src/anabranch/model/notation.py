@@ -18,9 +18,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, assert_never
 
 from anabranch.errors import AnabranchError
+from anabranch.model.clock import Clock, iso_text, one_clock, tick_of_iso, tick_text
 from anabranch.model.elements import Adjust, Attach, Control, Detach, Element, Insert, Payload, Stable, Tagged
 from anabranch.model.json_lines import LEVELS, MalformedError, check_depth, json_payload, with_unique_keys
-from anabranch.model.time import BEGINNING, FOREVER, Clock, iso_text, one_clock, tick_of_iso, tick_text
+from anabranch.model.time import BEGINNING, FOREVER
 
 _TIME = r"(\d{4}-\d\d-\d\d(?:T[^\s,)]+)?|-?\d+|-?∞|-?inf)"
 _LIFETIME = rf"\[\s*{_TIME}\s*,\s*{_TIME}\s*\)"

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from anabranch.model.application import BROKEN, VALID, apply_elements
 from anabranch.model.batch import Batch, Kind
+from anabranch.model.clock import lifetime_text, tick_text
 from anabranch.model.elements import Adjust, Element, Event, Insert, Stable
 from anabranch.model.event_table import EventTable
 from anabranch.model.events import Events
 from anabranch.model.freeze import Freeze, freeze
 from anabranch.model.payloads import PayloadStore
-from anabranch.model.time import BEGINNING, FOREVER, lifetime_text, tick_text
+from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.model.validity import Policy, Raise, Violation
 
 _SHOWN = 5

@@ -8,8 +8,6 @@ import re
 from datetime import timedelta
 from fractions import Fraction
 
-from anabranch.model.time import Clock
-
 _UNITS = {
     "microsecond": timedelta(microseconds=1),
     "millisecond": timedelta(milliseconds=1),
@@ -42,13 +40,13 @@ _ISO = re.compile(
 _MICROSECOND = timedelta(microseconds=1)
 
 
-def span(value: int | timedelta | str | None, what: str) -> int | timedelta | None:
+def span(value: int | timedelta | str, what: str) -> int | timedelta:
     """A span as ticks or as a length of time.
 
     >>> span("90 seconds", "disorder"), span("PT1M30S", "disorder")
     (datetime.timedelta(seconds=90), datetime.timedelta(seconds=90))
     """
-    if value is None or isinstance(value, timedelta):
+    if isinstance(value, timedelta):
         return value
     if isinstance(value, int) and not isinstance(value, bool):
         return value
@@ -58,6 +56,22 @@ def span(value: int | timedelta | str | None, what: str) -> int | timedelta | No
         error.add_note(f"Write for example '30 seconds'; units are {', '.join(_UNITS)}.")
         raise error
     return found
+
+
+def signed_span(value: int | timedelta | str, what: str) -> int | timedelta:
+    """A span that may go back: as text it has a minus before it.
+
+    >>> signed_span("-90 seconds", "a shift") == timedelta(seconds=-90)
+    True
+    """
+    if isinstance(value, str) and value.strip().startswith("-"):
+        return -span(value.strip()[1:], what)
+    return span(value, what)
+
+
+def span_or_none(value: int | timedelta | str | None, what: str) -> int | timedelta | None:
+    """A span that may be left out."""
+    return None if value is None else span(value, what)
 
 
 def _length(text: str, what: str) -> timedelta | None:
@@ -114,25 +128,3 @@ def span_text(length: timedelta) -> str:
         if count:
             words.append(f"{count:,} {name}{'' if count == 1 else 's'}")
     return " ".join(words)
-
-
-TICK = {
-    Clock.TICKS: None,
-    Clock.MOMENTS: _MICROSECOND,
-    Clock.LOCAL: _MICROSECOND,
-    Clock.DAYS: timedelta(days=1),
-}
-"""How long a tick of each clock is; None: it is a number."""
-
-
-def length_text(ticks: int, clock: Clock) -> str:
-    """So many ticks of a clock as people read them.
-
-    >>> length_text(90_000_000, Clock.MOMENTS), length_text(90_000_000, Clock.TICKS)
-    ('1 minute 30 seconds', '90000000')
-    """
-    tick = TICK[clock]
-    try:
-        return str(ticks) if tick is None else span_text(ticks * tick)
-    except OverflowError:
-        return str(ticks)

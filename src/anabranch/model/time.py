@@ -1,10 +1,10 @@
 """Time is a line of int64 ticks with two ends that are never reached.
 
-A tick means what the user says it means. Timestamps map to microseconds since 1970-01-01 UTC.
+A tick means what the user says it means (`model/clock.py`). Timestamps map to microseconds since 1970-01-01
+UTC.
 """
 
-from datetime import UTC, date, datetime, timedelta
-from enum import Enum
+from datetime import UTC, datetime, timedelta
 
 FOREVER = 2**63 - 1
 """The end of an event that is not known to end, and the stable after which nothing changes."""
@@ -14,15 +14,6 @@ BEGINNING = -(2**63)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-
-
-class Clock(Enum):
-    """What ticks are to people."""
-
-    TICKS = "ticks"
-    MOMENTS = "microseconds since 1970-01-01 UTC"
-    LOCAL = "microseconds since 1970-01-01, local time"
-    DAYS = "days since 1970-01-01"
 
 
 def ticks(moment: datetime | str) -> int:
@@ -76,66 +67,3 @@ def checked_tick(tick: object, what: str) -> int:
     if not BEGINNING <= tick <= FOREVER:
         raise OverflowError(f"{what} is an int64 of ticks, {tick} does not fit")
     return tick
-
-
-def lifetime_text(start: int, end: int, clock: Clock = Clock.TICKS) -> str:
-    """A lifetime as people read it.
-
-    >>> lifetime_text(3, FOREVER)
-    '[3, ∞)'
-    >>> lifetime_text(20_000, 20_001, Clock.DAYS)
-    '[2024-10-04, 2024-10-05)'
-    """
-    return f"[{tick_text(start, clock)}, {tick_text(end, clock)})"
-
-
-def tick_text(tick: int, clock: Clock = Clock.TICKS) -> str:
-    """A tick as people read it: a number, a time in UTC, a date, or ∞; one that no calendar has is a number.
-
-    >>> tick_text(1767225600250000, Clock.MOMENTS)
-    '2026-01-01 00:00:00.25'
-    """
-    if tick in (FOREVER, BEGINNING):
-        return "∞" if tick == FOREVER else "-∞"
-    try:
-        if clock is Clock.DAYS:
-            return str(date.fromordinal(_EPOCH.toordinal() + tick))
-        if clock in (Clock.MOMENTS, Clock.LOCAL):
-            moment = (_EPOCH + timedelta(microseconds=tick)).replace(tzinfo=None)
-            return moment.isoformat(" ", "microseconds").rstrip("0").rstrip(".")
-    except (ValueError, OverflowError):
-        pass
-    return str(tick)
-
-
-def iso_text(tick: int, clock: Clock) -> str | int:
-    """A tick as it is written in lines: ISO 8601 where it is a moment or a day, else the number.
-
-    >>> iso_text(1772359200500000, Clock.MOMENTS), iso_text(20_000, Clock.DAYS), iso_text(7, Clock.LOCAL)
-    ('2026-03-01T10:00:00.5Z', '2024-10-04', 7)
-    """
-    if clock is Clock.DAYS:
-        return tick_text(tick, clock)
-    if clock is Clock.MOMENTS:
-        text = tick_text(tick, clock)
-        return tick if text == str(tick) else f"{text.replace(' ', 'T')}Z"
-    return tick
-
-
-def tick_of_iso(text: str) -> tuple[int, Clock]:
-    """The tick of a text as `iso_text` writes it, and its clock; a moment names its time zone."""
-    try:
-        if len(text) == len("2026-01-01"):
-            return date.fromisoformat(text).toordinal() - _EPOCH.toordinal(), Clock.DAYS
-    except ValueError:
-        pass
-    return ticks(text), Clock.MOMENTS
-
-
-def one_clock(found: Clock | None, clock: Clock) -> Clock:
-    """The clock of a stream, after a time on one more; times are on one clock."""
-    if found is not None and found is not clock:
-        error = ValueError(f"the times of a stream are on one clock: {found.value}, then {clock.value}")
-        error.add_note("Give all of them numbers, or all of them timestamps, or all of them dates.")
-        raise error
-    return clock

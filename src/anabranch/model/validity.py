@@ -15,8 +15,8 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 from anabranch.errors import AnabranchError
+from anabranch.model.clock import Dial
 from anabranch.model.elements import Adjust, Control, Element, Insert
-from anabranch.model.time import lifetime_text, tick_text
 
 
 class Rule(Enum):
@@ -124,6 +124,8 @@ class Violation:
     input: str | None = None
     detail: str = ""
     place: str = ""
+    dial: Dial = field(default_factory=Dial, repr=False)
+    """How times are told."""
 
     @property
     def code(self) -> str:
@@ -140,22 +142,23 @@ class Violation:
         return f"{where} {self.rule.breach}{code}: {self.rule.statement}; {self.detail or self._values()}"
 
     def _values(self) -> str:
-        last = tick_text(self.frontier)
+        text = self.dial.text
+        last = text(self.frontier)
         match self.rule, self.element:
             case ((Rule.EMPTY_LIFETIME | Rule.NEGATIVE_LIFETIME), (Insert() | Adjust() as element)):
-                return f"this one starts at {tick_text(element.start)} and ends at {tick_text(element.end)}"
+                return f"this one starts at {text(element.start)} and ends at {text(element.end)}"
             case Rule.INSERT_BEHIND_STABLE, Insert(start=start):
-                return f"this one starts at {tick_text(start)}, the last stable is {last}"
+                return f"this one starts at {text(start)}, the last stable is {last}"
             case Rule.ADJUST_OF_FROZEN, Adjust(old_end=old_end):
-                return f"this one ended at {tick_text(old_end)}, the last stable is {last}"
+                return f"this one ended at {text(old_end)}, the last stable is {last}"
             case Rule.ADJUST_BEHIND_STABLE, Adjust(end=end):
-                return f"this one moves to {tick_text(end)}, the last stable is {last}"
+                return f"this one moves to {text(end)}, the last stable is {last}"
             case Rule.LATE, (Insert() | Adjust() as element):
-                return f"this one starts at {tick_text(element.start)}, the output is stable until {last}"
+                return f"this one starts at {text(element.start)}, the output is stable until {last}"
             case Rule.CHANGE_BEHIND_STABLE, _:
                 return f"the last stable is {last}"
             case Rule.NO_SUCH_EVENT, Adjust() as element:
-                lifetime = lifetime_text(element.start, element.old_end)
+                lifetime = self.dial.lifetime(element.start, element.old_end)
                 return f"no event {dict(element.payload)} {lifetime} is there"
             case _:
                 return str(self.element)

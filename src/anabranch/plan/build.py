@@ -7,7 +7,7 @@ from typing import Any
 from anabranch.kernels.merge.settings import check_name
 from anabranch.model.output_policy import OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
-from anabranch.model.span import span
+from anabranch.model.span import span_or_none
 from anabranch.model.validity import Policy
 from anabranch.plan.changes import Changes
 from anabranch.plan.columns import schema_of
@@ -73,14 +73,14 @@ def source(
                 start,
                 end,
                 old_end,
-                span(duration, "duration"),
+                span_or_none(duration, "duration"),
                 op if op is not None else kind,
                 replica,
                 channel,
                 sequence,
                 names_of(payload),
                 None,
-                span(disorder, "disorder"),
+                span_or_none(disorder, "disorder"),
                 names if op is not None else None,
                 spellings(ops) if op is not None else {},
             )

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from textwrap import wrap
 
+from anabranch.model.clock import length_text
+from anabranch.model.clock_columns import clock_of
 from anabranch.model.properties import Fact, Properties
 from anabranch.plan.graph import Graph
 from anabranch.plan.node import Node
-from anabranch.plan.spans import length_text
 from anabranch.plan.validate import validated
 
 _WIDTH, _LEFT, _NARROWEST = 110, 70, 30
@@ -118,7 +119,8 @@ def known_of(node: Node) -> str:
     words = words or ["adjusts in any order"]
     if properties.longest is not None:
         points = properties.longest == 1
-        words.append("points" if points else f"lifetimes up to {length_text(properties.longest, node.clock)}")
+        longest = length_text(properties.longest, clock_of(node.clock))
+        words.append("points" if points else f"lifetimes up to {longest}")
     if Fact.PUNCTUATED not in properties:
         words.append("never stable")
     if Fact.COMPLETE not in properties:

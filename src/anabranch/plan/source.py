@@ -12,10 +12,11 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from anabranch.model.clock import length_text
+from anabranch.model.clock_columns import clock_of
 from anabranch.model.properties import Fact, Properties
 from anabranch.model.validity import Policy
 from anabranch.plan.node import Node, PlanError
-from anabranch.plan.spans import length_text
 from anabranch.progress.gate import Admission
 from anabranch.rows.layout import Layout
 
@@ -151,7 +152,9 @@ class Source(Node):
     def words(self) -> str:
         """Its name and what it is of."""
         what = "elements" if self.layout is None else "changes" if self.of_changes else "rows"
-        late = "" if self.disorder is None else f", at most {length_text(self.disorder, self.clock)} late"
+        late = ""
+        if self.disorder is not None:
+            late = f", at most {length_text(self.disorder, clock_of(self.clock))} late"
         return f"{self.name}: {what}{' of replicas' if self.replicas else ''}{late}"
 
 

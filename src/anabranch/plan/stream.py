@@ -4,7 +4,7 @@ A stream is a frozen description. Nothing runs until it is opened (`Stream.open`
 made a frame of Spark's (`anabranch.spark.frame`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
+from anabranch.model.clock import check_unit, in_ticks
+from anabranch.model.clock_columns import clock_of
 from anabranch.model.lifetime import START, Length, Lifetime, Moment
 from anabranch.model.properties import Properties
+from anabranch.model.span import signed_span, span_text
 from anabranch.model.validity import Policy
 from anabranch.plan.alter_lifetime import AlterLifetime
 from anabranch.plan.explain import explained
@@ -23,7 +26,6 @@ from anabranch.plan.node import Node
 from anabranch.plan.picture import picture
 from anabranch.plan.row_operators import RowOperators
 from anabranch.plan.sort import Sort
-from anabranch.plan.spans import in_ticks
 from anabranch.plan.tap import Tap, taps_below
 
 if TYPE_CHECKING:
@@ -51,38 +53,35 @@ class Stream(RowOperators):
 
     def lasting(self, span: Span) -> "Stream":
         """[s, s + span): every event lasts as long, from its start."""
-        return self._altered(
-            Lifetime.lasting(self._ticks(span, "how long events last")), f"lasting({span!r})"
-        )
+        return self._altered("lasting", Lifetime.lasting, {"how long events last": span})
 
     def hop(self, size: Span, every: Span) -> "Stream":
         """[w, w + size), where w is the last multiple of ``every`` at or before the start."""
-        lifetime = Lifetime.hop(self._ticks(size, "the size of windows"), self._ticks(every, "their hop"))
-        return self._altered(lifetime, f"hop({size!r}, {every!r})")
+        return self._altered("hop", Lifetime.hop, {"the size of windows": size, "their hop": every})
 
     def tumble(self, size: Span) -> "Stream":
         """[w, w + size), where w is the last multiple of ``size`` at or before the start."""
-        return self._altered(Lifetime.tumble(self._ticks(size, "the size of windows")), f"tumble({size!r})")
+        return self._altered("tumble", Lifetime.tumble, {"the size of windows": size})
 
     def shift(self, span: Span) -> "Stream":
         """[s + span, e + span)."""
-        return self._altered(Lifetime.shift(self._ticks(span, "a shift")), f"shift({span!r})")
+        return self._altered("shift", Lifetime.shift, {"a shift": span})
 
     def extend(self, span: Span) -> "Stream":
         """[s, e + span); with a negative span events get shorter, and some vanish."""
-        return self._altered(Lifetime.extend(self._ticks(span, "an extension")), f"extend({span!r})")
+        return self._altered("extend", Lifetime.extend, {"an extension": span})
 
     def clip(self, span: Span) -> "Stream":
         """[s, min(e, s + span))."""
-        return self._altered(Lifetime.clip(self._ticks(span, "the longest lifetime")), f"clip({span!r})")
+        return self._altered("clip", Lifetime.clip, {"the longest lifetime": span})
 
     def started(self) -> "Stream":
         """[s, ∞): all that has begun."""
-        return self._altered(Lifetime.started(), "started()")
+        return self._altered("started", Lifetime.started)
 
     def ended(self) -> "Stream":
         """[e, ∞) of events that have an end: all that is over."""
-        return self._altered(Lifetime.ended(), "ended()")
+        return self._altered("ended", Lifetime.ended)
 
     def alter_lifetime(self, start: Moment = START, duration: "Length | Span | None" = None) -> "Stream":
         """Any start with any duration of which something can be promised.
@@ -94,7 +93,7 @@ class Stream(RowOperators):
             if duration is not None and not isinstance(duration, Length):
                 duration = self._ticks(duration, "a duration")
             lifetime = Lifetime.of(start, duration)
-        return self._altered(lifetime, f"alter_lifetime {lifetime}")
+        return self._lived(lifetime, f"alter_lifetime {lifetime}")
 
     def sort(self) -> "Stream":
         """The same elements in the order of their times, each once the stable has passed it."""
@@ -131,12 +130,27 @@ class Stream(RowOperators):
         embedded = import_module("anabranch.engines.embedded.job")
         return embedded.open(self, state, on_invalid=on_invalid, on_broken=on_broken, on_late=on_late)
 
-    def _altered(self, lifetime: Lifetime, called: str) -> "Stream":
+    def _altered(
+        self, word: str, lifetime: Callable[..., Lifetime], spans: Mapping[str, Span] | None = None
+    ) -> "Stream":
+        """Lifetimes that some spans make, each with what it is."""
+        given = spans or {}
+        with users_line().named():
+            altered = lifetime(*(self._ticks(span, what) for what, span in given.items()))
+        return self._lived(altered, f"{word}({', '.join(map(_as_written, given.values()))})")
+
+    def _lived(self, lifetime: Lifetime, called: str) -> "Stream":
         return Stream(AlterLifetime(inputs=(self.node,), lifetime=lifetime, called=called))
 
-    def _ticks(self, span: Span, what: str) -> int:
-        with users_line().named():
-            return in_ticks(span, self.node.clock, what)
+    def _ticks(self, given: Span, what: str) -> int:
+        """A length in ticks; a number is one where times are numbers, and has no unit where they are not."""
+        length, clock = signed_span(given, what), clock_of(self.node.clock)
+        check_unit(length, clock, what)
+        return in_ticks(length, clock, what)
+
+
+def _as_written(length: Span) -> str:
+    return repr(span_text(length) if isinstance(length, timedelta) else length)
 
 
 def outputs_of(given: "Stream | Mapping[str, Stream]") -> dict[str, Node]:

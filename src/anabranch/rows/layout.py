@@ -16,21 +16,14 @@ from typing import Any
 import pyarrow as pa
 
 from anabranch.model.batch import KINDS
+from anabranch.model.clock import Clock, check_unit, in_ticks, length_text
+from anabranch.model.clock_columns import clock_of
 from anabranch.model.schema import SchemaError, check_field_names, sort_of
-from anabranch.model.span import span_text
 from anabranch.rows.change_words import WORDS
-from anabranch.rows.clock import clock_of
 
 SINGLE = "stream"
 """The replica of rows that no column tells apart."""
 
-_TICKS = {
-    "instant": timedelta(microseconds=1),
-    "local time": timedelta(microseconds=1),
-    "day": timedelta(days=1),
-    "number": None,
-}
-"""How long a tick of each clock is."""
 _TOGETHER = (("replica", "channel"), ("start", "sequence"), ("time", "sequence"))
 """Roles that one column may have: a replica is one channel, and rows may be in the order of their times."""
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
@@ -171,7 +164,7 @@ class Layout:
         Columns may be added to a payload that is all columns, as null is no value; others may not change.
         """
         names = self.identity or self.payload_of(schema.names)
-        said: dict[str, Any] = {"start": f"{self.start!r} ({self.clock(schema)})"}
+        said: dict[str, Any] = {"start": f"{self.start!r} ({self.clock(schema).word})"}
         if self.key is None:
             lasts = self.ticks(self.duration, schema, "duration") or 1
             said |= {"end": self.end, "duration": None if self.end else self.length(lasts, schema)}
@@ -183,37 +176,22 @@ class Layout:
         said |= {f"payload column {name!r}": sort_of(schema.field(name).type) for name in names}
         return {name: str(value) for name, value in said.items()}
 
-    def clock(self, schema: pa.Schema) -> str:
-        """What a tick is: an instant, a local time, a day or a number."""
+    def clock(self, schema: pa.Schema) -> Clock:
+        """What a tick is."""
         return clock_of(schema.field(self.start).type, self.start)
 
     def ticks(self, span: int | timedelta | None, schema: pa.Schema, what: str) -> int | None:
         """A span in ticks of the clock of the rows; a number is one already."""
-        clock = self.clock(schema)
-        if span is None or isinstance(span, int):
-            return span
-        unit = _TICKS[clock]
-        if unit is None or span % unit:
-            error = ValueError(f"{what} is {span_text(span)}, and column {self.start!r} counts {clock}s")
-            error.add_note("Give an int of ticks." if unit is None else "Give whole days.")
-            raise error
-        return span // unit
+        return None if span is None else in_ticks(span, self.clock(schema), what)
 
     def check_unit(self, span: int | timedelta | None, schema: pa.Schema, what: str) -> None:
         """Raise where people give a number and times are none."""
-        clock = self.clock(schema)
-        if span and isinstance(span, int) and clock != "number":
-            error = ValueError(f"{what} is {span} without a unit, and column {self.start!r} holds {clock}s")
-            error.add_note(f"Write '{span} {'days' if clock == 'day' else 'seconds'}', if that is meant.")
-            raise error
+        if span is not None:
+            check_unit(span, self.clock(schema), what)
 
     def length(self, ticks: int, schema: pa.Schema) -> str:
         """So many ticks as people read them."""
-        unit = _TICKS[self.clock(schema)]
-        try:
-            return str(ticks) if unit is None else span_text(ticks * unit)
-        except OverflowError:
-            return str(ticks)
+        return length_text(ticks, self.clock(schema))
 
 
 def names_of(value: str | Iterable[str] | None) -> tuple[str, ...] | None:

@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from anabranch.model.batch import KINDS, Batch, Kind
+from anabranch.model.clock_columns import clock_of, ticks_of
 from anabranch.model.rows import rows_without_columns
 from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.model.validity import Rule
 from anabranch.rows.change_words import IGNORE, WORDS, folded
-from anabranch.rows.clock import clock_of
 from anabranch.rows.layout import SINGLE, Layout
 from anabranch.rows.refusal import Refusal
 from anabranch.rows.text import broken_text, plain, text_of, without
@@ -167,11 +167,7 @@ class _Reading:
     def _ticks(self, name: str, missing: int) -> NDArray[np.int64]:
         column = self.rows.column(name)
         clock_of(column.type, name)
-        if pa.types.is_date(column.type):
-            column = column.cast(pa.date32()).cast(pa.int32())
-        elif pa.types.is_timestamp(column.type):
-            column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
-        column = column.cast(pa.int64())
+        column = ticks_of(column, exact=False)
         return np.asarray(column.fill_null(missing) if column.null_count else column)
 
     def _names(self, name: str | None, otherwise: str) -> tuple[NDArray[np.int64], list[str]]:

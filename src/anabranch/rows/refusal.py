@@ -1,16 +1,14 @@
 """What was not used, with the reason, the place and the row itself."""
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
-from functools import cache
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
 from anabranch.model.batch import Batch
+from anabranch.model.clock_columns import dial_of
 from anabranch.model.elements import Adjust, Attach, Control, Detach, Element, Insert, Stable
 from anabranch.model.op import Op
 from anabranch.model.time import BEGINNING, FOREVER
@@ -67,15 +65,14 @@ def refusal(
     clock: pa.DataType | None = None,
     *,
     raw: str | None = None,
-    known: int | None = None,
     roles: Mapping[str, str] | None = None,
     own: Mapping[str, Any] | None = None,
 ) -> Refusal:
     """A violation of a rule as a refusal, with times as the rows have them, or ticks without a clock.
 
-    ``raw`` is the row where it is not the element that breaks the rule; ``known`` a tick that the reason
-    names beside those of the row, if that is not the frontier. With ``roles``, what was refused is told in
-    the columns of the rows, ``own`` has those that say whose and which it is, and it may be read again.
+    ``raw`` is the row where it is not the element that breaks the rule. With ``roles``, what was refused is
+    told in the columns of the rows, ``own`` has those that say whose and which it is, and it may be read
+    again.
     """
     times = _Times(clock)
     match violation.element if raw is None else raw:
@@ -95,8 +92,8 @@ def refusal(
             row = text_of({"kind": "attach", "start": times.shown(guarantee)})
         case Detach():
             row = text_of({"kind": "detach"})
-    times.shown(violation.frontier if known is None else known)
-    return Refusal(violation.code, times.in_words(violation.message), violation.input or "", place, row)
+    reason = replace(violation, dial=times.dial).message
+    return Refusal(violation.code, reason, violation.input or "", place, row)
 
 
 def _as_row(element: Element | Control, roles: Mapping[str, str], times: "_Times") -> dict[str, Any]:
@@ -140,23 +137,18 @@ def change_text(
     return text_of(record)
 
 
-_TICK = re.compile(r"(?<![\w.-])-?\d{1,19}(?![\w.])")
-"""What may be a tick; a payload may hold longer numbers, of which Python refuses to make one."""
-_EPOCH = datetime(1970, 1, 1)
-
-
 class _Times:
     """The times of one row, as rows of this clock show them; an infinite one is null."""
 
     def __init__(self, clock: pa.DataType | None) -> None:
         self.clock = clock
-        self.seen: dict[int, object] = {}
+        self.dial = dial_of(clock)
 
     def shown(self, tick: int) -> object:
         """A tick as rows show it."""
-        if tick not in self.seen:
-            self.seen[tick] = _shown(tick, self.clock)
-        return self.seen[tick]
+        if self.clock is not None and tick in (FOREVER, BEGINNING):
+            return None
+        return self.dial.shown(tick)
 
     def in_record(self, text: str, names: Sequence[str]) -> str:
         """A record with its times shown, which have these names."""
@@ -166,36 +158,3 @@ class _Times:
         ticks = {name: msgspec.json.decode(said[name], type=int) for name in names if name in said}
         shown = {name: msgspec.Raw(_encoder.encode(self.shown(tick))) for name, tick in ticks.items()}
         return text_of(said | shown)
-
-    def in_words(self, reason: str) -> str:
-        """A reason that shows the times that have been shown, where ticks are microseconds."""
-        if self.clock is None or not pa.types.is_timestamp(self.clock):
-            return reason
-        rule, mark, values = reason.partition("; ")
-        return rule + mark + _TICK.sub(self._in_words, values)
-
-    def _in_words(self, number: re.Match[str]) -> str:
-        shown = self.seen.get(int(number[0]))
-        return number[0] if shown is None else str(shown)
-
-
-def _shown(tick: int, clock: pa.DataType | None) -> object:
-    """A tick as rows show it; one that no date of Python's is stays a tick."""
-    if clock is None:
-        return tick
-    if tick in (FOREVER, BEGINNING):
-        return None
-    if pa.types.is_integer(clock):
-        return tick
-    try:
-        if pa.types.is_date(clock):
-            return _EPOCH.date() + timedelta(tick)
-        moment = _EPOCH + timedelta(microseconds=tick)
-        return moment if clock.tz is None else moment.replace(tzinfo=UTC).astimezone(_zone(clock))
-    except (ValueError, OverflowError):
-        return tick
-
-
-@cache
-def _zone(clock: pa.DataType) -> tzinfo | None:
-    return pa.scalar(0, clock).as_py().tzinfo

@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 from anabranch.connectors.files.formats import STANDARD, checked_format
 from anabranch.connectors.files.writing import Target
 from anabranch.engines.whole_file import whole_file
-from anabranch.model.arrow import clock_of, time_type
 from anabranch.model.batch import Batch, Kind, concat
+from anabranch.model.clock_columns import clock_of, time_type
 from anabranch.model.schema import conformed
 from anabranch.plan.stream import Stream
 from anabranch.rows.text import text_of
@@ -42,7 +42,7 @@ class FileOutput:
     def write(self, batches: Iterable[Batch], stream: Stream) -> int:
         """Write a stream, all or nothing; how many elements that was."""
         form = checked_format(self.path, self.format, None)
-        clock = clock_of(pa.schema([("start", stream.node.clock or pa.int64())]))
+        clock = clock_of(stream.node.clock)
         return Target(self.path, form, None, self.path == STANDARD, clock).write(batches)
 
     def check(self) -> None:
@@ -72,7 +72,7 @@ class FolderOutput:
         self.check()
         self.path.mkdir(parents=True, exist_ok=True)
         query, count = uuid.uuid4().hex[:8], 0
-        clock = clock_of(pa.schema([("start", stream.node.clock or pa.int64())]))
+        clock = clock_of(stream.node.clock)
         for number, batch in enumerate(_together(batches, self.elements)):
             stables = batch.kind == Kind.STABLE
             for what, some in (("0000", batch.take(~stables)), ("stable", batch.take(stables)[-1:])):

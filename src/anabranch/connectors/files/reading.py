@@ -31,12 +31,13 @@ from anabranch.connectors.files.written_folder import (
 from anabranch.errors import AnabranchError
 from anabranch.model import json_lines, notation
 from anabranch.model.arrow import batches as arrow_batches
-from anabranch.model.arrow import clock_of
 from anabranch.model.batch import Batch
+from anabranch.model.clock import Clock, one_clock
+from anabranch.model.clock_columns import clock_of_elements
 from anabranch.model.dialects import DIALECTS
 from anabranch.model.elements import Element, Tagged
 from anabranch.model.schema import SchemaError
-from anabranch.model.time import BEGINNING, Clock, one_clock
+from anabranch.model.time import BEGINNING
 from anabranch.model.validity import Policy, Raise, Rule, Violation
 
 ROWS = 65_536
@@ -105,7 +106,7 @@ class Source:
             return clock_of_written(self.path)
         match self.format:
             case Format.PARQUET if self.path != STANDARD:
-                return clock_of(pq.read_schema(self.path))
+                return clock_of_elements(pq.read_schema(self.path))
             case Format.ARROW if self.path != STANDARD:
                 return _clock_of_arrow(self.path)
             case Format.JSON_LINES | Format.NOTATION if self.dialect is None:
@@ -183,7 +184,7 @@ def _clock_of_arrow(path: str) -> Clock:
     with pa.memory_map(path) as file:
         is_file = file.read(6) == b"ARROW1"
         file.seek(0)
-        return clock_of((pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)).schema)
+        return clock_of_elements((pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)).schema)
 
 
 def _of_one_kind(batches: Iterator[Batch]) -> Iterator[Batch]:

@@ -19,13 +19,14 @@ import pyarrow.parquet as pq
 from anabranch.connectors.files.formats import STANDARD, Format, checked_format
 from anabranch.engines.whole_file import whole_file
 from anabranch.model import json_lines, notation
-from anabranch.model.arrow import laid_out, record_batch, time_type
+from anabranch.model.arrow import laid_out, record_batch
 from anabranch.model.batch import Batch
+from anabranch.model.clock import Clock
+from anabranch.model.clock_columns import time_type
 from anabranch.model.dialects import DIALECTS
 from anabranch.model.elements import Element, Tagged
 from anabranch.model.json_lines import json_payload
 from anabranch.model.schema import Columns, SchemaError
-from anabranch.model.time import Clock
 
 
 @dataclass(frozen=True, slots=True)

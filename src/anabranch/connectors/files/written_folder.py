@@ -17,9 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch.connectors.files.formats import Format, UnknownFormatError
-from anabranch.model.arrow import RESERVED, clock_of
+from anabranch.model.arrow import RESERVED
+from anabranch.model.clock import Clock
+from anabranch.model.clock_columns import clock_of_elements
 from anabranch.model.elements import Adjust, Element, Insert, Stable
-from anabranch.model.time import FOREVER, Clock, ticks
+from anabranch.model.time import FOREVER, ticks
 
 _WRITTEN = re.compile(r"[0-9a-f]{8}-\d{9,}-(\d{4,}|stable)\.(parquet|jsonl|arrow)")
 _PART = "_part"
@@ -60,9 +62,9 @@ def clock_of_written(path: str) -> Clock | None:
     """What ticks are in a folder that a sink wrote; None where nothing says it."""
     for file in written_files(path):
         if file.suffix == ".parquet":
-            return clock_of(pq.read_schema(file))
+            return clock_of_elements(pq.read_schema(file))
         if file.suffix == ".arrow":
-            return clock_of(pa.ipc.open_file(file).schema)
+            return clock_of_elements(pa.ipc.open_file(file).schema)
         with file.open("rb") as lines:
             start = next((start for line in lines if (start := _start_of(line)) is not None), None)
         if start is not None:

@@ -30,10 +30,10 @@ from numpy.typing import NDArray
 from anabranch.connectors.tables.micro_batch import MicroBatch, ids_of, in_one, ticks_of, words_of
 from anabranch.connectors.tables.table_error import TableError
 from anabranch.connectors.tables.views import FROM, Change, Changes, Find, Wanted, check_names, codes, missing
+from anabranch.model.clock_columns import times
 from anabranch.model.events import Events
 from anabranch.model.identity import Words, identities
 from anabranch.model.time import FOREVER
-from anabranch.rows.clock import on_clock
 
 KEY, FALLBACK = "_key", "_fallback"
 
@@ -176,7 +176,7 @@ class _Events:
         return replace(self.take(first), copies=copies)
 
     def times(self, clock: pa.DataType) -> Any:
-        return on_clock(self.start, np.zeros(len(self.start), np.bool_), clock)
+        return times(self.start, np.zeros(len(self.start), np.bool_), clock)
 
     def as_structs(self, held: pa.DataType) -> Any:
         columns = [self.payload, self.times(held.field(FROM).type), pa.array(self.copies)]

@@ -32,9 +32,9 @@ from anabranch.connectors.tables.views import (
     missing,
     ranks,
 )
+from anabranch.model.clock_columns import times
 from anabranch.model.events import Events
 from anabranch.model.time import FOREVER
-from anabranch.rows.clock import on_clock
 
 EVENT, COPY = "_event", "_copy"
 
@@ -62,7 +62,7 @@ class History:
         net = batch.net
         if not len(net):
             return Changes(self.schema.empty_table(), np.zeros(0, np.int8))
-        least, greatest = on_clock(
+        least, greatest = times(
             np.array([net.start.min(), net.start.max()]), np.zeros(2, np.bool_), self.clock
         )
         there = find(Wanted(EVENT, ids_of(net.identity), (EVENT, FROM, TO, COPY), (least, greatest)))
@@ -112,8 +112,8 @@ class History:
     def _rows(self, events: Events, copies: NDArray[np.int64]) -> pa.Table:
         columns = [
             *events.payload.columns,
-            on_clock(events.start, np.zeros(len(events), np.bool_), self.clock),
-            on_clock(events.end, events.end == FOREVER, self.clock),
+            times(events.start, np.zeros(len(events), np.bool_), self.clock),
+            times(events.end, events.end == FOREVER, self.clock),
             ids_of(events.identity),
             pa.array(copies, pa.int32()),
         ]

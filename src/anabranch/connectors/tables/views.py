@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from anabranch.connectors.tables.micro_batch import MicroBatch
 from anabranch.connectors.tables.table_error import TableError
-from anabranch.rows.clock import on_clock
+from anabranch.model.clock_columns import times
 from anabranch.rows.element_columns import REFUSED
 
 FROM, TO = "valid_from", "valid_to"
@@ -133,7 +133,7 @@ def check_names(payload: Iterable[str], own: Iterable[str], kind: str) -> None:
 
 def missing(payload: Mapping[str, Any], start: int, clock: pa.DataType) -> TableError:
     """An event is taken away that the table does not have."""
-    moment = on_clock(np.array([start]), np.zeros(1, np.bool_), clock)[0]
+    moment = times(np.array([start]), np.zeros(1, np.bool_), clock)[0]
     event = {name: value for name, value in payload.items() if value is not None}
     error = TableError(f"the event {event} of {moment} changes, and the table does not have it")
     error.add_note(

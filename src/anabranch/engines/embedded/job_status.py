@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from anabranch.kernels.kernel import Report
-from anabranch.model.time import BEGINNING, tick_text
+from anabranch.model.clock import tick_text
+from anabranch.model.time import BEGINNING
 
 if TYPE_CHECKING:
     from anabranch.engines.embedded.job import Job

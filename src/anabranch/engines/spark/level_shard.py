@@ -30,6 +30,7 @@ from anabranch.kernels.kernel import Refused, State
 from anabranch.kernels.store.saved import from_bytes, to_bytes, version_of
 from anabranch.model.application import VALID
 from anabranch.model.batch import KINDS, Batch, Kind, concat
+from anabranch.model.clock_columns import dial_of
 from anabranch.model.identity import Words
 from anabranch.model.op import Op
 from anabranch.model.origin import Origin
@@ -325,7 +326,7 @@ class LevelShard:
             self._now.dropped += len(refused.batch)
             return
         origin = refused.batch.origin
-        for row, violation in enumerate(violations("", refused)):
+        for row, violation in enumerate(violations("", refused, dial_of(node.clock))):
             if isinstance(answer, Raise):
                 raise error_of(violation)
             if edge is None or origin is None:

@@ -30,7 +30,7 @@ from anabranch.kernels.merge.settings import Generalise, case_named
 from anabranch.model.identity import identities
 from anabranch.model.output_policy import POLICIES, FinalOnly, FirstThenFinal, OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
-from anabranch.model.span import span
+from anabranch.model.span import span, span_or_none
 from anabranch.model.validity import Drop, Policy, Quarantine, Raise
 from anabranch.plan.levels import OUTPUT, Level, levels
 from anabranch.plan.merge import Merge
@@ -148,14 +148,14 @@ def merge_parts(
         start,
         end,
         old_end,
-        span(duration, "duration"),
+        span_or_none(duration, "duration"),
         kind,
         replica,
         channel,
         sequence,
         names_of(payload),
         names_of(identity),
-        span(disorder, "disorder"),
+        span_or_none(disorder, "disorder"),
     )
     return layout, fragment_of(identity=layout.identity, lossy=lossy or False, **settings)
 

@@ -13,7 +13,7 @@ from anabranch.engines.spark.transport.packing import ROWS
 from anabranch.kernels.merge.settings import Generalise, case_named
 from anabranch.model.output_policy import OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
-from anabranch.model.span import span
+from anabranch.model.span import span_or_none
 from anabranch.model.validity import Policy
 from anabranch.rows.change_words import spellings
 from anabranch.rows.layout import Layout, names_of
@@ -130,7 +130,7 @@ def changes_parts(
         channel=channel,
         sequence=sequence,
         payload=names_of(payload),
-        disorder=span(disorder, "disorder"),
+        disorder=span_or_none(disorder, "disorder"),
         key=by,
         ops=spellings(ops),
     )

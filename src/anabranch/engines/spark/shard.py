@@ -43,6 +43,7 @@ from anabranch.kernels.merge_changes import MergeChanges
 from anabranch.kernels.store.saved import from_bytes, to_bytes, version_of
 from anabranch.model.application import BROKEN, VALID, check_times
 from anabranch.model.batch import KINDS, Batch, Kind, concat
+from anabranch.model.clock_columns import dial_of
 from anabranch.model.elements import Attach, Control, Element
 from anabranch.model.op import Op
 from anabranch.model.origin import Origin
@@ -297,9 +298,9 @@ class Shard:
             replica, known = group.name or "", int(group.known[row])
             own = self._own(replica, channel, number)
             raw = change_text(group.batch, row, self._roles, own)
-            detail = in_words(group.detail, known, raw)
+            detail = in_words(group.detail, known, raw, dial_of(self.fragment.clock))
             violation = Violation(group.rule, number, raw, known, replica, detail)
-            self._answer(violation, channel, known)
+            self._answer(violation, channel)
 
     def _control(
         self, stretch: Stretch, row: NDArray[np.int64], at_the_end: dict[tuple[str, str], int]
@@ -367,7 +368,7 @@ class Shard:
         if isinstance(answer, Drop):
             return
         origin = refused.batch.origin
-        for row, violation in enumerate(violations("", refused)):
+        for row, violation in enumerate(violations("", refused, dial_of(self.fragment.clock))):
             if isinstance(answer, Raise):
                 raise error_of(violation)
             place, raw, own = f"shard {self.number}", None, None
@@ -432,13 +433,13 @@ class Shard:
             violation = Violation(rules[n], numbers[n], said, frontiers[n], replica)
             self._answer(violation, stretch.voice.channel)
 
-    def _answer(self, violation: Violation, channel: str, known: int | None = None) -> None:
+    def _answer(self, violation: Violation, channel: str) -> None:
         answer = self.answers.on_invalid
         if isinstance(answer, Quarantine):
             replica, number = violation.input or "", violation.position
             own, place = self._own(replica, channel, number), self._place(replica, channel, number)
             clock, roles = self.fragment.clock, self._roles
-            self._now.refused.append(refusal(violation, place, clock, known=known, roles=roles, own=own))
+            self._now.refused.append(refusal(violation, place, clock, roles=roles, own=own))
         else:
             answer(violation)
 

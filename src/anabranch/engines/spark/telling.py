@@ -10,6 +10,7 @@ from anabranch.engines.spark.order import place_text
 from anabranch.kernels.answers import violations
 from anabranch.kernels.kernel import Refused
 from anabranch.model.batch import Batch
+from anabranch.model.clock_columns import dial_of
 from anabranch.model.validity import Violation
 from anabranch.rows.reading import Read
 from anabranch.rows.refusal import Refusal, change_text, refusal
@@ -32,7 +33,7 @@ class Telling:
         """Rows that steps refuse where they are read; their origins are their places among what was read."""
         assert refused.batch.origin is not None, "steps keep the origins of rows"
         rows = refused.batch.origin.number.tolist()
-        for row, violation in zip(rows, violations("", refused), strict=True):
+        for row, violation in zip(rows, violations("", refused, dial_of(self.clock)), strict=True):
             who = read.replicas[read.replica[row]]
             channel, number = read.channels[read.channel[row]], int(read.sequence[row])
             yield self.refusal(replace(violation, position=number), who, channel)

@@ -15,9 +15,9 @@ from anabranch.kernels.merge.moving import known_to, tell, tell_in_order
 from anabranch.kernels.merge.ordered import Ordered
 from anabranch.kernels.merge.r3 import R3
 from anabranch.model.batch import Batch
+from anabranch.model.clock import tick_text
 from anabranch.model.output_policy import HalfFrozen
 from anabranch.model.properties import Case, Fact
-from anabranch.model.time import tick_text
 
 if TYPE_CHECKING:
     from anabranch.kernels.merge.merge import Merge

@@ -11,9 +11,10 @@ from anabranch.kernels.merge.ordered import Ordered
 from anabranch.kernels.merge.r3 import R3
 from anabranch.kernels.merge.r4 import R4
 from anabranch.kernels.merge.status import Disagreement, InputStatus, Status, lag_of
+from anabranch.model.clock import tick_text
 from anabranch.model.output_policy import OutputPolicy, Pace
 from anabranch.model.properties import Properties
-from anabranch.model.time import BEGINNING, tick_text
+from anabranch.model.time import BEGINNING
 
 if TYPE_CHECKING:
     from anabranch.kernels.merge.merge import Merge

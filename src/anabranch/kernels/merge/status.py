@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from anabranch.model.clock import Clock, length_text, lifetime_text, tick_text
 from anabranch.model.elements import Payload
-from anabranch.model.span import length_text
-from anabranch.model.time import BEGINNING, FOREVER, Clock, lifetime_text, tick_text
+from anabranch.model.time import BEGINNING, FOREVER
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
+from anabranch.model.clock import lifetime_text, tick_text
 from anabranch.model.dialects.error import DialectError
 from anabranch.model.dialects.record_form import Record, RecordForm
 from anabranch.model.elements import Adjust, Element, Insert, Payload, Stable, check_payload, check_ticks
-from anabranch.model.time import BEGINNING, lifetime_text, tick_text
+from anabranch.model.time import BEGINNING
 
 
 @dataclass(frozen=True, slots=True)

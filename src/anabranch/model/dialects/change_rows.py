@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias, assert_never
 
+from anabranch.model.clock import lifetime_text, tick_text
 from anabranch.model.dialects.error import DialectError
 from anabranch.model.dialects.record_form import Record, RecordForm
 from anabranch.model.dialects.rows import Rows
 from anabranch.model.dialects.settling import Moment, Settling
 from anabranch.model.elements import Adjust, Element, Insert, Payload, Stable, check_payload, check_ticks
-from anabranch.model.time import BEGINNING, FOREVER, lifetime_text, tick_text
+from anabranch.model.time import BEGINNING, FOREVER
 
 
 class Op(StrEnum):

@@ -8,8 +8,8 @@ touch each other and have received what they count.
 from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass, field
 
+from anabranch.model.clock import lifetime_text, tick_text
 from anabranch.model.dialects.error import DialectError
-from anabranch.model.time import lifetime_text, tick_text
 
 
 @dataclass(slots=True)

@@ -1,8 +1,8 @@
 """What a dialect cannot say."""
 
 from anabranch.errors import AnabranchError
+from anabranch.model.clock import lifetime_text
 from anabranch.model.elements import Adjust
-from anabranch.model.time import lifetime_text
 
 
 class DialectError(AnabranchError, ValueError):

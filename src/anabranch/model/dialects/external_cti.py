@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
+from anabranch.model.clock import lifetime_text, tick_text
 from anabranch.model.dialects import cedr
 from anabranch.model.dialects.alive import Alive, Lifetime
 from anabranch.model.dialects.cedr import Cti, Retraction, sync
@@ -19,7 +20,7 @@ from anabranch.model.dialects.held_retractions import HeldRetractions
 from anabranch.model.dialects.payload_key import PayloadKey, payload_key
 from anabranch.model.dialects.record_form import Record, RecordForm
 from anabranch.model.elements import Adjust, Element, Insert, Stable, check_ticks
-from anabranch.model.time import BEGINNING, lifetime_text, tick_text
+from anabranch.model.time import BEGINNING
 
 
 @dataclass(frozen=True, slots=True)

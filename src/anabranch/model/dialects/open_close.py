@@ -13,12 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
+from anabranch.model.clock import lifetime_text, tick_text
 from anabranch.model.dialects.alive import Alive, Lifetime
 from anabranch.model.dialects.error import DialectError, no_such_event
 from anabranch.model.dialects.payload_key import payload_key
 from anabranch.model.dialects.record_form import Record, RecordForm
 from anabranch.model.elements import Adjust, Element, Insert, Payload, Stable, check_payload, check_ticks
-from anabranch.model.time import FOREVER, lifetime_text, tick_text
+from anabranch.model.time import FOREVER
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from anabranch.model.clock import tick_text
 from anabranch.model.dialects.error import DialectError
 from anabranch.model.dialects.payload_key import payload_key
 from anabranch.model.elements import Payload
-from anabranch.model.time import tick_text
 
 Since: TypeAlias = tuple[int, Payload]
 """A row and the commit time since when it has been there."""

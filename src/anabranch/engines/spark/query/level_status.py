@@ -1,13 +1,10 @@
 """What a shard of a level of a plan says about a micro-batch."""
 
-import pyarrow as pa
-
 from anabranch.engines.spark.level_shard import Heard, LevelShard
 from anabranch.engines.spark.query.status import Replica, ShardStatus
 from anabranch.kernels.merge.merge import Merge
-from anabranch.model.arrow import clock_of
 from anabranch.model.batch import KINDS
-from anabranch.model.time import Clock
+from anabranch.model.clock_columns import clock_of
 
 
 def level_status(
@@ -71,5 +68,4 @@ def _replicas(shard: LevelShard, merges: dict[str, Merge]) -> dict[str, Replica]
 
 
 def _clock(shard: LevelShard) -> str:
-    kind = shard.fragment.clock
-    return (Clock.TICKS if kind is None else clock_of(pa.schema([("start", kind)]))).name
+    return clock_of(shard.fragment.clock).name

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 
 from anabranch.engines.spark.query.status_text import text_of
 from anabranch.engines.spark.shard import Heard, Shard
-from anabranch.model.arrow import clock_of
 from anabranch.model.batch import KINDS
-from anabranch.model.time import BEGINNING, Clock
+from anabranch.model.clock import Clock
+from anabranch.model.clock_columns import clock_of
+from anabranch.model.time import BEGINNING
 
 EVENTS = ("insert", "adjust", "update", "delete", "upsert", "snapshot", "incremental")
 """What is told to one shard; stables, attaches and detaches are told to all."""
@@ -146,8 +146,7 @@ def shard_status(
 
 
 def _clock(shard: Shard) -> str:
-    kind = shard.fragment.clock
-    return (Clock.TICKS if kind is None else clock_of(pa.schema([("start", kind)]))).name
+    return clock_of(shard.fragment.clock).name
 
 
 def together(batch: int, shards: Sequence[ShardStatus]) -> Status:

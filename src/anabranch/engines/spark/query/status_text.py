@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from anabranch.model.span import length_text
-from anabranch.model.time import Clock, tick_text
+from anabranch.model.clock import Clock, length_text, tick_text
 
 if TYPE_CHECKING:
     from anabranch.engines.spark.query.status import Replica, Status

@@ -10,9 +10,9 @@ import pyarrow as pa
 from anabranch.engines.spark.query.status import ShardStatus
 from anabranch.model.arrow import RESERVED
 from anabranch.model.batch import KINDS, Batch, Kind
+from anabranch.model.clock_columns import times
 from anabranch.model.schema import conformed
 from anabranch.model.time import FOREVER
-from anabranch.rows.clock import on_clock
 from anabranch.rows.element_columns import REFUSED, TIMES
 from anabranch.rows.refusal import FIELDS, Refusal
 
@@ -85,9 +85,9 @@ class Unpacking:
         event = kind <= Kind.ADJUST
         columns: list[Any] = [
             pa.DictionaryArray.from_arrays(pa.array(kind, pa.int8()), pa.array(KINDS)).cast(pa.string()),
-            on_clock(batch.start, ~event & (batch.start == FOREVER), self.clock),
-            on_clock(batch.end, ~event | (batch.end == FOREVER), self.clock),
-            on_clock(batch.old_end, (kind != Kind.ADJUST) | (batch.old_end == FOREVER), self.clock),
+            times(batch.start, ~event & (batch.start == FOREVER), self.clock),
+            times(batch.end, ~event | (batch.end == FOREVER), self.clock),
+            times(batch.old_end, (kind != Kind.ADJUST) | (batch.old_end == FOREVER), self.clock),
         ]
         payload = conformed(batch.payload, self.payload)
         columns += [payload.to_struct_array()] if self.nested else payload.columns
