@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.model.elements import Payload
+from anabranch.model.exact import exact_column
 from anabranch.model.schema import SchemaError, columns_of, conformed
 
 
@@ -62,7 +63,7 @@ def rows_of(payloads: Sequence[Payload], schema: pa.Schema | None = None) -> pa.
         try:
             kind = None if schema is None else schema.field(name).type
             _check_one_sort(values)
-            columns.append(pa.array(values, kind))
+            columns.append(pa.array(values) if kind is None else exact_column(values, kind))
         except UnicodeEncodeError as reason:
             raise _half_a_character(name, reason) from None
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as reason:

@@ -220,3 +220,13 @@ class Quarantine:
 
 
 Policy: TypeAlias = Raise | Drop | Quarantine
+
+
+def check_policy(name: str, policy: object) -> None:
+    """Raise where what is to be done with something is none of the policies."""
+    if policy is None or isinstance(policy, Raise | Drop | Quarantine):
+        return
+    error = TypeError(f"{name} is Raise(), Drop() or Quarantine(), not {policy!r}")
+    if isinstance(policy, type):
+        error.add_note(f"Make one: {policy.__name__}().")
+    raise error

@@ -86,6 +86,11 @@ def source(
             )
         else:
             _check_elements(name, end, old_end, duration, kind, channel, sequence, payload, op, disorder)
+        _check_op(name, op, kind, end, names, ops, by_time=by_time)
+        if replica is None and (replicas or idle):
+            error = PlanError(f"replicas of {name!r} are named, and no column says which of them sent a row")
+            error.add_note("Name it: replica='gateway'. Several sources are merged by anabranch.merge(…).")
+            raise error
         if op is None and names is not None:
             promised |= Properties(key=names)
         _check_lossy(lossy, replica, inferred=layout is not None and layout.disorder is not None)
@@ -203,6 +208,35 @@ def _check_elements(name: str, *others: object) -> None:
         error.add_note(
             "Name it: start='at'. Without it, elements are pushed, whose payloads these columns are."
         )
+        raise error
+
+
+def _check_op(
+    name: str,
+    op: str | None,
+    kind: str | None,
+    end: str | None,
+    key: tuple[str, ...] | None,
+    ops: object,
+    *,
+    by_time: bool,
+) -> None:
+    """Raise where rows are half changes of a table and half events."""
+    if op is None:
+        if ops is None and not by_time:
+            return
+        what = "ops" if ops is not None else "by_time"
+        error = PlanError(f"{what} is about changes of a table, and {name!r} is of events")
+        error.add_note("Name the column that says what happened to a row: op='op', with key='id'.")
+        raise error
+    if key is None:
+        error = PlanError(f"a change names the row of the table that it changes, and {name!r} has no key")
+        error.add_note("Name its columns: key='id', or key=['shop', 'id'].")
+        raise error
+    if kind is not None or end is not None:
+        what = "a kind" if kind is not None else "an end"
+        error = PlanError(f"{what} is of events, and {name!r} is of changes of a table")
+        error.add_note("What happened is said by op, and a row of a table ends by another change.")
         raise error
 
 

@@ -28,9 +28,13 @@ class Line:
         try:
             yield
         except Exception as error:
-            if not any(note.startswith(_MARK) for note in getattr(error, "__notes__", ())):
-                error.add_note(f"{_MARK}{self}")
+            self.note(error)
             raise
+
+    def note(self, error: Exception) -> None:
+        """Note this line in an error, unless a part of the plan has been named already."""
+        if not any(note.startswith(_MARK) for note in getattr(error, "__notes__", ())):
+            error.add_note(f"{_MARK}{self}")
 
 
 _MARK = "In the plan at "

@@ -37,6 +37,12 @@ class Merge(Node):
 
     def check(self) -> None:
         """Raise where what tells events apart is no column, or the case is not theirs."""
+        if self.identity == ():
+            error = PlanError("what tells events apart is a column or more, and none is given")
+            error.add_note("Leave identity out, and it is the whole payload.")
+            raise error
+        if self.remember < 0:
+            raise PlanError(f"a merge remembers 0 final events or more, not {self.remember}")
         for name in self.identity or ():
             if name not in self.schema.names:
                 error = PlanError(f"what tells events apart is a column, and {name!r} is none")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from anabranch.kernels.merge.settings import Generalise, case_named, checked
 from anabranch.model.output_policy import FirstThenFinal, OutputPolicy, Pace
@@ -13,6 +13,7 @@ from anabranch.plan.merge import Merge
 from anabranch.plan.node import Node
 from anabranch.plan.row_operators import RowOperators
 from anabranch.plan.stream import Stream
+from anabranch.rows.layout import names_of
 
 OnBroken: TypeAlias = Policy | Generalise
 REMEMBER = 16_384
@@ -25,6 +26,12 @@ class Replicas(RowOperators):
 
     def __repr__(self) -> str:
         return f"<Replicas: {self.node.words()}>"
+
+    def __getattr__(self, name: str) -> Any:
+        error = AttributeError(f"{type(self).__name__!r} has no {name!r}", name=name, obj=self)
+        if hasattr(Stream, name):
+            error.add_note(f"Replicas are merged before that: write .merge() before .{name}.")
+        raise error
 
     def merge(
         self,
@@ -74,11 +81,7 @@ def merged(
         settings = {
             "case": case_named(case),
             "pace": checked("pace", pace, Pace),
-            "identity": (identity,)
-            if isinstance(identity, str)
-            else None
-            if identity is None
-            else tuple(identity),
+            "identity": names_of(identity),
             "remember": checked("remember", remember, int),
             "generalise": generalises,
             "on_broken": None if generalises else on_broken,

@@ -1,6 +1,6 @@
 """Operators that look at one row at a time, which streams and replicas share."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -23,24 +23,34 @@ class RowOperators:
 
     node: Node
 
-    def filter(self, predicate: Expression) -> Self:
-        """The events that a predicate is true of; null is not true."""
-        return self._over(Filter(inputs=(self.node,), predicate=expression(predicate).tree))
+    def filter(self, predicate: Expression, *others: Expression) -> Self:
+        """The events that a predicate, or each of several, is true of; null is not true."""
+        with users_line().named():
+            whole = expression(predicate)
+            for one in others:
+                whole = whole & expression(one)
+        return self._over(Filter(inputs=(self.node,), predicate=whole.tree))
 
-    def select(self, *columns: str | Expression, **named: Any) -> Self:
-        """Other columns: those that are named, and those that expressions make."""
-        return self._selected([*map(_column, columns), *_columns(named)])
+    def select(self, *columns: str | Expression | Sequence[str | Expression], **named: Any) -> Self:
+        """Other columns: those that are named, one by one or in a list, and those that expressions make."""
+        with users_line().named():
+            chosen = [*map(_column, _flat(columns)), *_columns(named)]
+        return self._selected(chosen)
 
-    def with_columns(self, *columns: Expression, **named: Any) -> Self:
+    def with_columns(self, *columns: Expression | Sequence[Expression], **named: Any) -> Self:
         """The same columns and more; one of the same name takes the place of the one that was there."""
-        made = dict([*map(_column, columns), *_columns(named)])
+        with users_line().named():
+            made = dict([*map(_column, _flat(columns)), *_columns(named)])
         kept = [(name, made.pop(name, Column(name))) for name in self.node.schema.names]
         return self._selected([*kept, *made.items()])
 
-    def drop(self, *names: str) -> Self:
+    def drop(self, *names: str | Sequence[str]) -> Self:
         """All columns but these."""
-        self._check_known(names)
-        return self._selected([(name, Column(name)) for name in self.node.schema.names if name not in names])
+        dropped = _flat(names)
+        self._check_known(dropped)
+        return self._selected(
+            [(name, Column(name)) for name in self.node.schema.names if name not in dropped]
+        )
 
     def rename(self, names: Mapping[str, str]) -> Self:
         """The same columns under other names."""
@@ -85,6 +95,11 @@ class RowOperators:
                     error = PlanError(f"there is no column {name!r}")
                     error.add_note(f"The columns are {', '.join(map(repr, self.node.schema.names))}.")
                     raise error
+
+
+def _flat(given: Iterable[Any]) -> list[Any]:
+    """What is given one by one or in lists."""
+    return [one for item in given for one in (item if isinstance(item, list | tuple) else (item,))]
 
 
 def _column(given: str | Expression) -> tuple[str, Tree]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from anabranch.model.clock import length_text
 from anabranch.model.clock_columns import clock_of
 from anabranch.model.properties import Fact, Properties
-from anabranch.model.validity import Policy
+from anabranch.model.validity import Policy, check_policy
 from anabranch.plan.node import Node, PlanError
 from anabranch.progress.gate import Admission
 from anabranch.rows.layout import Layout
@@ -53,8 +53,12 @@ class Source(Node):
         """Raise where columns are missing, or nothing says how far the source has come."""
         if not isinstance(self.name, str) or not self.name:
             raise PlanError(f"a source has a name, {self.name!r} is none")
+        check_policy("on_invalid", self.on_invalid)
+        check_policy("on_late", self.on_late)
         if self.layout is not None:
             self.layout.check(self._given())
+        if self.declared.key == () or (self.layout is not None and self.layout.key == ()):
+            raise PlanError(f"the key of {self.name!r} has a column or more, and none is given")
         for name in self.declared.key or ():
             if name not in self.schema.names:
                 error = PlanError(f"the key of {self.name!r} has column {name!r}, and there is none")

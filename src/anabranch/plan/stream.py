@@ -4,7 +4,7 @@ A stream is a frozen description. Nothing runs until it is opened (`Stream.open`
 made a frame of Spark's (`anabranch.spark.frame`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
@@ -21,11 +21,13 @@ from anabranch.model.validity import Policy
 from anabranch.plan.alter_lifetime import AlterLifetime
 from anabranch.plan.explain import explained
 from anabranch.plan.final import Final
+from anabranch.plan.graph import Graph
 from anabranch.plan.line import users_line
-from anabranch.plan.node import Node
+from anabranch.plan.node import Node, PlanError
 from anabranch.plan.picture import picture
 from anabranch.plan.row_operators import RowOperators
 from anabranch.plan.sort import Sort
+from anabranch.plan.source import Source
 from anabranch.plan.tap import Tap, taps_below
 
 if TYPE_CHECKING:
@@ -155,6 +157,46 @@ def _as_written(length: Span) -> str:
 
 def outputs_of(given: "Stream | Mapping[str, Stream]") -> dict[str, Node]:
     """The streams of a plan that come out, by name, with those that are tapped."""
-    streams = {"": given} if isinstance(given, Stream) else dict(given)
+    if isinstance(given, Stream):
+        streams = {"": given}
+    elif isinstance(given, Mapping):
+        streams = dict(given)
+    else:
+        raise _no_output(given)
+    for name, stream in streams.items():
+        if not isinstance(stream, Stream):
+            raise _no_output(stream)
+        if not isinstance(given, Stream) and (not isinstance(name, str) or not name):
+            raise PlanError(f"an output has a name, {name!r} is none")
+    if not streams:
+        raise PlanError("a plan has an output or more, and there is none")
     outputs = {name: stream.node for name, stream in streams.items()}
-    return {**outputs, **dict(taps_below(*outputs.values()))}
+    for name, node in taps_below(*outputs.values()):
+        if outputs.setdefault(name, node) is not node:
+            error = PlanError(f"an output has a name of its own, one and a tap are called {name!r}")
+            error.add_note("Tap it under another name.")
+            node.line.note(error)
+            raise error
+    check_sources(outputs.values())
+    return outputs
+
+
+def check_sources(outputs: Iterable[Node]) -> None:
+    """Raise where two sources of a plan that are not alike have one name."""
+    seen: dict[str, Node] = {}
+    for node in Graph(outputs).nodes:
+        if isinstance(node, Source) and seen.setdefault(node.name, node) is not node:
+            error = PlanError(f"a source has a name of its own, two unlike ones are called {node.name!r}")
+            error.add_note("Give one of them another name, or build on the same source twice.")
+            node.line.note(error)
+            raise error
+
+
+def _no_output(given: object) -> Exception:
+    error: Exception
+    if isinstance(given, RowOperators):
+        error = PlanError(f"replicas are merged before they come out, and {given.node.words()} is not")
+        error.add_note("Write .merge() after it.")
+    else:
+        error = TypeError(f"what comes out is a stream, or a mapping of names to streams, not {given!r:.200}")
+    return error

@@ -10,6 +10,7 @@ import pyarrow as pa
 from anabranch.model.batch import Batch
 from anabranch.model.clock_columns import dial_of
 from anabranch.model.elements import Adjust, Attach, Control, Detach, Element, Insert, Stable
+from anabranch.model.json_lines import MalformedError
 from anabranch.model.op import Op
 from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.model.validity import Drop, Policy, Raise, Violation
@@ -34,7 +35,7 @@ def answered(refusals: Sequence[Refusal], policy: Policy) -> list[Refusal]:
         return []
     if refusals and isinstance(policy, Raise):
         first = refusals[0]
-        error = ValueError(f"{first.place}: {first.reason}")
+        error = MalformedError(f"{first.place}: {first.reason}")
         error.add_note(f"The row is {first.raw}")
         error.add_note("on_invalid=Quarantine() sets such rows aside, Drop() leaves them out.")
         raise error

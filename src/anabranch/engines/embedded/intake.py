@@ -1,17 +1,19 @@
 """What is pushed to a source, whatever its form, as elements by the replica and channel that say them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from anabranch.model.batch import Batch
+from anabranch.model.batch import Batch, Kind
 from anabranch.model.elements import Adjust, Insert, Stable, Tagged
+from anabranch.model.exact import exact_column
 from anabranch.model.origin import Origin
 from anabranch.model.relation import as_batch
 from anabranch.model.schema import SchemaError, conformed
+from anabranch.model.validity import Rule
 from anabranch.plan.node import PlanError
 from anabranch.plan.source import Source
 from anabranch.rows.reading import Place, Read, read_rows
@@ -62,10 +64,13 @@ def intake(source: Source, given: Any, replica: str | None, heard: int) -> Intak
     return _rows(source, given, replica, heard)
 
 
+_ELEMENTS = Insert | Adjust | Stable
+
+
 def _is_elements(given: Any) -> bool:
     if isinstance(given, list | tuple):
-        return bool(given) and isinstance(given[0], Insert | Adjust | Stable | Tagged)
-    return isinstance(given, Insert | Adjust | Stable)
+        return bool(given) and isinstance(given[0], _ELEMENTS | Tagged)
+    return isinstance(given, _ELEMENTS)
 
 
 def _elements(source: Source, given: Any, replica: str | None, heard: int) -> Intake:
@@ -76,12 +81,65 @@ def _elements(source: Source, given: Any, replica: str | None, heard: int) -> In
                 "Push Insert, Adjust and Stable, or say what the columns mean: source(…, start=…)."
             )
             raise error
-        batch = Batch.of(given, schema=None if isinstance(given[0], Tagged) else source.columns)
+        if not isinstance(given[0], Tagged) and source.columns is not None:
+            return _elements_in_columns(source, given, replica, heard)
+        batch = Batch.of(given)
     else:
-        batch = as_batch(given)
+        batch = as_batch(_iterable(source, given, "elements"))
     return element_intake(
         source, batch, Origin(np.arange(heard + 1, heard + 1 + len(batch))), replica=replica
     )
+
+
+def _elements_in_columns(source: Source, given: Sequence[Any], replica: str | None, heard: int) -> Intake:
+    """Elements with the columns of the source; those whose payloads do not fit stand for nothing."""
+    numbers, unfit = np.arange(heard + 1, heard + 1 + len(given)), dict[int, str]()
+    try:
+        if any(_odd_names(source, one) for one in given):
+            raise SchemaError("some have columns that the source has not")
+        batch = Batch.of(given, schema=source.schema)
+    except SchemaError:
+        unfit = {row: reason for row, one in enumerate(given) if (reason := _misfit(source, one))}
+        if not unfit:
+            raise
+        batch = Batch.of([one for row, one in enumerate(given) if row not in unfit], schema=source.schema)
+    fit = [row for row in range(len(given)) if row not in unfit] if unfit else slice(None)
+    taken = element_intake(source, batch, Origin(numbers[fit]), replica=replica)
+    name = _name(source, replica)
+    return Intake(
+        taken.spoken,
+        [
+            Refusal(Rule.MALFORMED.value, why, name, f"{source.name} element {numbers[row]}", str(given[row]))
+            for row, why in unfit.items()
+        ],
+    )
+
+
+def _odd_names(source: Source, element: Any) -> list[str]:
+    if not isinstance(element, Insert | Adjust):
+        return []
+    return [name for name in element.payload if name not in source.schema.names]
+
+
+def _misfit(source: Source, element: Any) -> str:
+    """Why an element has not the columns of its source; nothing where it has."""
+    odd = _odd_names(source, element)
+    if odd:
+        return f"{source.name!r} has no column {odd[0]!r}, it has {', '.join(map(repr, source.schema.names))}"
+    try:
+        Batch.of([element], schema=source.schema)
+    except SchemaError as reason:
+        return str(reason)
+    return ""
+
+
+def _iterable(source: Source, given: Any, what: str) -> Any:
+    """What is given, if it can be gone through."""
+    if isinstance(given, str | bytes) or not (isinstance(given, _ELEMENTS | Iterable) or _is_arrow(given)):
+        error = TypeError(f"{what} are pushed to {source.name!r}, and this is none: {given!r:.200}")
+        error.add_note("Push a list, a Batch, or a table; what stands in files is read by anabranch.run.")
+        raise error
+    return given
 
 
 def element_intake(source: Source, batch: Batch, origin: Origin, *, replica: str | None = None) -> Intake:
@@ -130,6 +188,8 @@ def read_intake(
     ``origin`` is which row of what each was; without it, the place in its channel that it was read with.
     """
     spoken = []
+    if not source.replicated and (read.batch.kind > Kind.STABLE).any():
+        return _without_controls(source, read, origin)
     for code, name in enumerate(read.replicas):
         who = replica or name if source.replicated else ""
         mine = read.replica == code
@@ -140,6 +200,31 @@ def read_intake(
                 known = Origin(read.sequence, None, (channel,)) if origin is None else origin
                 spoken.append(Spoken(who, channel, read.batch.take(some).with_origin(known.take(some))))
     return Intake(spoken, read.refused)
+
+
+def _without_controls(source: Source, read: Read, origin: Origin | None) -> Intake:
+    """What rows say but for those that let a replica come or go, where there is none."""
+    stays = read.batch.kind <= Kind.STABLE
+    reason = f"a replica is attached and detached, and {source.name!r} is not of replicas"
+    wrong = [
+        Refusal(
+            Rule.MALFORMED.value,
+            reason,
+            "",
+            f"{source.name} row {read.sequence[row]}",
+            str(read.batch.element(row)),
+        )
+        for row in np.flatnonzero(~stays).tolist()
+    ]
+    rest = replace(
+        read,
+        batch=read.batch.take(stays),
+        replica=read.replica[stays],
+        channel=read.channel[stays],
+        sequence=read.sequence[stays],
+        refused=[*read.refused, *wrong],
+    )
+    return read_intake(source, rest, None if origin is None else origin.take(np.flatnonzero(stays)))
 
 
 def _name(source: Source, replica: str | None) -> str:
@@ -157,8 +242,9 @@ def rows_in_columns(source: Source, given: Any) -> tuple[pa.RecordBatch, dict[in
     assert source.columns is not None, "rows have columns"
     if isinstance(given, Mapping):
         given = [given]
+    given = _iterable(source, given, "rows")
     if isinstance(given, Iterable) and not hasattr(given, "__arrow_c_stream__") and not _is_arrow(given):
-        return _fitting([dict(row) for row in given], source.columns)
+        return _fitting([_row(source, row) for row in given], source.columns)
     table = pa.Table.from_batches([given]) if isinstance(given, pa.RecordBatch) else pa.table(given)
     missing = [name for name in source.columns.names if name not in table.schema.names]
     if missing:
@@ -175,16 +261,30 @@ def _fitting(
     rows: list[dict[str, Any]], columns: pa.Schema
 ) -> tuple[pa.RecordBatch, dict[int, dict[str, str]]]:
     try:
-        return pa.RecordBatch.from_pylist(rows, schema=columns), {}
+        return _columns_of(rows, columns), {}
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         unfit = {}
         for number, row in enumerate(rows):
             try:
-                pa.RecordBatch.from_pylist([row], schema=columns)
+                _columns_of([row], columns)
             except (pa.ArrowException, TypeError, ValueError, OverflowError) as reason:
                 unfit[number] = {"reason": f"a row has the types of its columns: {reason}", "raw": str(row)}
         fitting = [{} if number in unfit else row for number, row in enumerate(rows)]
-        return pa.RecordBatch.from_pylist(fitting, schema=columns), unfit
+        return _columns_of(fitting, columns), unfit
+
+
+def _columns_of(rows: list[dict[str, Any]], columns: pa.Schema) -> pa.RecordBatch:
+    made = [exact_column([row.get(one.name) for row in rows], one.type) for one in columns]
+    return pa.RecordBatch.from_arrays(made, schema=columns)
+
+
+def _row(source: Source, row: Any) -> dict[str, Any]:
+    if isinstance(row, Mapping):
+        return dict(row)
+    assert source.columns is not None, "rows have columns"
+    error = TypeError(f"a row of {source.name!r} is a mapping of columns to values, not {row!r:.200}")
+    error.add_note(f"Write {{{', '.join(f'{name!r}: …' for name in source.columns.names)}}}.")
+    raise error
 
 
 def _is_arrow(given: Any) -> bool:

@@ -20,9 +20,19 @@ from anabranch.kernels.answers import Answers, answered
 from anabranch.kernels.kernel import Refused, State
 from anabranch.kernels.store.saved import from_bytes, to_bytes, version_of
 from anabranch.model.batch import Batch, concat
+from anabranch.model.clock_columns import dial_of
 from anabranch.model.properties import Properties
 from anabranch.model.time import BEGINNING, FOREVER
-from anabranch.model.validity import Drop, InvalidElementError, Policy, Quarantine, Raise, Rule, Violation
+from anabranch.model.validity import (
+    Drop,
+    InvalidElementError,
+    Policy,
+    Quarantine,
+    Raise,
+    Rule,
+    Violation,
+    check_policy,
+)
 from anabranch.plan.node import Node, PlanError
 from anabranch.plan.source import Source
 from anabranch.plan.stream import Stream, outputs_of
@@ -52,6 +62,11 @@ def open(  # noqa: A001
     is what breaks a declared property; what is late is dropped and counted. Sources and merges may say it for
     themselves.
     """
+    given = {"on_invalid": on_invalid, "on_broken": on_broken, "on_late": on_late}
+    for name, policy in given.items():
+        check_policy(name, policy)
+    if state is not None and not isinstance(state, bytes):
+        raise TypeError(f"a state is the bytes that dump() gave, not {state!r:.100}")
     answers = Answers(on_invalid or Raise(), on_broken or Raise(), on_late or Drop())
     return Job(outputs_of(streams), state, answers)
 
@@ -82,7 +97,8 @@ class Job:
         self._refused: list[tuple[Node, Refused]] = []
         self._owed: dict[str, list[Batch]] = {name: [] for name in self.flow.output}
         self._said = dict.fromkeys(self.flow.output, BEGINNING)
-        self._clocks = {name: node.clock for name, node in outputs.items()}
+        self.outputs = dict(outputs)
+        self.dials = {name: dial_of(node.clock) for name, node in self.sources.items()}
         self._given: Any = []
         if states is not None:
             self._resume(states)
@@ -90,6 +106,10 @@ class Job:
         for gate in self.gates.values():
             gate.open()
         self.flow.run()
+
+    def __repr__(self) -> str:
+        outputs = ", ".join(name or "one output" for name in self.flow.output)
+        return f"<Job: {', '.join(self.sources)} to {outputs}{', closed' if self.closed else ''}>"
 
     def push(self, source: str, given: Any, *, replica: str | None = None) -> Any:
         """What comes out when a source gives elements, a batch, a table or rows, in the form of these.
@@ -214,7 +234,7 @@ class Job:
         answered_rows(taken.malformed, policy)
         for one, look in zip(taken.spoken, looks, strict=True):
             refused = self.gates[source].refused(one.batch, look)
-            error = answered(one.name or source, refused, Answers(policy))
+            error = answered(one.name or source, refused, Answers(policy), self.dials[source])
             if error is not None:
                 raise error
 
@@ -246,7 +266,7 @@ class Job:
             raise
 
     def _like(self, output: Mapping[str, Batch]) -> Any:
-        formed = {name: like(self._given, batch, self._clocks[name]) for name, batch in output.items()}
+        formed = {name: like(self._given, batch, self.outputs[name].clock) for name, batch in output.items()}
         return formed[""] if list(formed) == [""] else formed
 
     def _taken(self, name: str) -> Batch:
@@ -263,12 +283,16 @@ class Job:
         first: Exception | None = None
         for node, group in refused:
             self.refused[group.rule.value] += len(group.batch)
-            first = answered(source, [group], self._answers(node)) or first
+            error = answered(source, [group], self._answers(node), dial_of(node.clock))
+            if error is not None:
+                node.line.note(error)
+            first = first or error
         for one in malformed:
             self.refused[one.rule] += 1
             policy = self._answers(self.sources[source]).on_invalid
             if isinstance(policy, Quarantine):
-                policy(Violation(Rule.MALFORMED, 0, one.raw, BEGINNING, one.replica, one.reason, one.place))
+                who = one.replica if self.sources[source].replicated else None
+                policy(Violation(Rule.MALFORMED, 0, one.raw, BEGINNING, who, one.reason, one.place))
         return first
 
     def _answers(self, node: Node) -> Answers:

@@ -18,7 +18,7 @@ from anabranch.engines.spark.stages import packed
 from anabranch.engines.spark.transport.packing import ROWS
 from anabranch.engines.spark.transport.shards import shard_ids
 from anabranch.kernels.answers import Answers
-from anabranch.model.validity import Policy, Quarantine
+from anabranch.model.validity import Policy, Quarantine, check_policy
 from anabranch.plan.graph import Graph
 from anabranch.plan.levels import Edge, Level, levels
 from anabranch.plan.node import Node
@@ -50,6 +50,8 @@ def frame(
     micro-batch after all it covers.
     """
     check_given(stream, sources)
+    for name, policy in {"on_invalid": on_invalid, "on_broken": on_broken, "on_late": on_late}.items():
+        check_policy(name, policy)
     answers = Answers(on_invalid or Quarantine(), on_broken or Quarantine(), on_late or Quarantine())
     reads = {name: as_read(source, sources[name]) for name, source in _sources(stream.node).items()}
     return planned_frame(with_sources(stream.node, reads), reads, answers, rows_per_parcel)

@@ -13,7 +13,7 @@ from anabranch.model.schema import SchemaError
 from anabranch.plan.graph import Graph
 from anabranch.plan.node import Node, PlanError
 from anabranch.plan.source import Source
-from anabranch.plan.stream import Stream
+from anabranch.plan.stream import Stream, check_sources
 from anabranch.rows.layout import Layout
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class Read:
 
 def check_given(stream: Stream, sources: Mapping[str, Any]) -> None:
     """Raise where a source of the plan is not given, or one is given that it does not have."""
+    check_sources([stream.node])
     names = [node.name for node in Graph([stream.node]).nodes if isinstance(node, Source)]
     for name in names:
         if name not in sources:
