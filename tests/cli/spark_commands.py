@@ -1,4 +1,4 @@
-"""Commands that start Spark, each in a process of its own as a person starts them."""
+"""Commands that start Spark in a process of their own, as a person does; jobs in a session that is there."""
 
 import os
 import select
@@ -6,6 +6,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+from anabranch.cli.main import command_line
+from anabranch.cli.run import run_in
+from anabranch.jobs.beforehand import check_job
+from anabranch.jobs.job import read_job
 
 COMMAND = [sys.executable, "-m", "anabranch.cli.main"]
 MINUTES = 240
@@ -31,6 +36,15 @@ def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def run_job(spark, *arguments: str) -> int:
+    """What ``anabranch run`` does when its Spark has started, on the session that the tests share."""
+    options = command_line().parse_args(["run", *arguments])
+    job = read_job(options.file)
+    check_job(job)
+    job.checkpoint.mkdir(parents=True, exist_ok=True)
+    return run_in(job, spark, options)
 
 
 def descendants(process: int) -> set[int]:

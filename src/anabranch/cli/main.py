@@ -34,7 +34,7 @@ TERMINATED = 143
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status."""
-    options = _parser().parse_args(arguments)
+    options = command_line().parse_args(arguments)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal that has no ∞ shows ?, and the command goes on
     if threading.current_thread() is threading.main_thread():
@@ -67,7 +67,8 @@ class _Parser(argparse.ArgumentParser):
         self.exit(MISUSE, f"anabranch: {message}\n  {self.prog} --help says what may be written.\n")
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
+    """What may be written after ``anabranch``."""
     parser = _Parser(
         prog="anabranch",
         description="Many unreliable physical streams, one correct logical stream.",

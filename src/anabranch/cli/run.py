@@ -183,7 +183,7 @@ def run(options: argparse.Namespace) -> int:
     log = job.place(job.spark.log) if job.spark.log else job.checkpoint / "spark.log"
     _say(f"starting Spark on {job.spark.master}", options)
     with session_of(job, log) as spark:
-        return _run(job, spark, options)
+        return run_in(job, spark, options)
 
 
 @contextmanager
@@ -228,7 +228,8 @@ def _check(job: Job, spark: SparkSession, options: argparse.Namespace) -> int:
     return 0
 
 
-def _run(job: Job, spark: SparkSession, options: argparse.Namespace) -> int:
+def run_in(job: Job, spark: SparkSession, options: argparse.Namespace) -> int:
+    """Run the query of a job in a session that is there; the exit status."""
     from anabranch.cli.plan import source_of
 
     rows, merged = _merged(job, spark)
