@@ -1,12 +1,4 @@
-"""Plans as queries of Spark's: levels, side sources, diamonds, native sources, restarts, kills."""
-
-import os
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
-from random import Random
+"""Plans as queries of Spark's: levels, side sources, diamonds, native sources, restarts."""
 
 import pytest
 from element_rows import relation_of
@@ -15,8 +7,6 @@ from engines.spark.plan_shapes import PLANS, Feed, bag, run, source
 import anabranch as ab
 from anabranch import spark as sp
 from anabranch.model.schema import SchemaError
-
-PROGRAM = Path(__file__).with_name("killed_plan.py")
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -28,35 +18,6 @@ def test_a_plan_gives_what_it_does_embedded_restarted_after_every_micro_batch(sp
         run(sp.frame(make(), feed.frames(spark)), tmp_path)
     assert bag(relation_of(tmp_path / "out")) == feed.meant(make())
     assert not list((tmp_path / "out").glob("_quarantine/*"))
-
-
-@pytest.mark.parametrize("name", ["several levels", pytest.param("diamond", marks=pytest.mark.slow)])
-def test_a_plan_that_is_killed_gives_what_it_would_have_given(tmp_path, name):
-    """The whole process, whatever it is at: while it starts, reads, runs a level, commits or writes."""
-    make, sources = PLANS[name]
-    feed, random = Feed(tmp_path, sources, parts=5), Random(3)
-    for _ in range(5):
-        feed.put()
-    for _ in range(3):
-        process = started(tmp_path, name)
-        with_output = len(list(tmp_path.glob("checkpoint/commits/[0-9]*")))
-        until = time.monotonic() + 90
-        while len(list(tmp_path.glob("checkpoint/commits/[0-9]*"))) == with_output and process.poll() is None:
-            assert time.monotonic() < until, "nothing was committed in 90 seconds"
-            time.sleep(0.05)
-        time.sleep(random.uniform(0, 1.0))
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    assert started(tmp_path, name).wait(timeout=200) == 0
-    assert bag(relation_of(tmp_path / "out")) == feed.meant(make())
-
-
-def started(folder: Path, name: str) -> subprocess.Popen:
-    """The query of a plan in a process of its own."""
-    with (folder / "log").open("ab") as log:
-        return subprocess.Popen(
-            [sys.executable, str(PROGRAM), str(folder), name], stdout=log, stderr=log, start_new_session=True
-        )
 
 
 def test_native_sources_run_steps_where_they_read(spark, tmp_path):
