@@ -6,6 +6,7 @@ One Spark session for all tests of a process.
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from tiers import Tiers
 
 settings.register_profile(
     "repeatable",
@@ -27,10 +28,12 @@ def pytest_addoption(parser):
     parser.addoption(
         "--slow", action="store_true", help="also run the tests that start clusters, or take long otherwise"
     )
+    parser.addoption("--durations-to", metavar="FILE", help="write the seconds of tiers and tests to a page")
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: starts a cluster, or takes long otherwise; only with --slow")
+    config.pluginmanager.register(Tiers(config), "tiers")
 
 
 def pytest_collection_modifyitems(config, items):

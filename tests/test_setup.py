@@ -353,7 +353,9 @@ def test_checks_run_in_order_and_stop_at_the_first_failure(ready):
 
     ready.add("a project/.venv/bin/mypy", "")
     assert ready.run("test", "tests/model").returncode == 0
-    assert ready.called("python") == ["python -m pytest -q -n 2 --dist worksteal tests/model"]
+    assert ready.called("python") == [
+        "python -m pytest -q -n 2 --dist loadscope --no-loadscope-reorder tests/model"
+    ]
 
 
 def test_benchmarks_are_listed_with_what_they_measure(machine):
