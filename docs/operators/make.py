@@ -16,7 +16,7 @@ from textwrap import dedent
 from typing import Any
 
 import anabranch as ab
-from anabranch import Case, Fact, Properties, Replicas, Stream, col, plan
+from anabranch import Case, Fact, Properties, Replicas, ReplicasOfChanges, Stream, col, plan
 from anabranch.kernels.merge.merge import Merge
 from anabranch.plan import build
 from anabranch.plan.node import Node
@@ -96,6 +96,8 @@ def operators() -> dict[str, type[Node]]:
 def methods(word: str) -> dict[str, Callable[..., Any]]:
     """How an operator is written, by what stands before the bracket."""
     found: dict[str, Callable[..., Any]] = {}
+    if word == "merge_changes":
+        return {"ReplicasOfChanges.merge": ReplicasOfChanges.merge}
     for name in GROUPS.get(word, (word,)):
         for owner, prefix in ((Stream, "Stream"), (Replicas, "Replicas"), (build, "anabranch")):
             if name in vars(owner) or (owner is Stream and name in vars(RowOperators)):
@@ -251,7 +253,7 @@ def _plain(annotation: ast.expr) -> str:
 def _signature(called: str, function: Callable[..., Any]) -> str:
     parts, gives = _definition(function)
     owner, _, name = called.partition(".")
-    gives = {"Self": "Stream", "Any": "Stream | Replicas"}.get(gives, gives)
+    gives = {"Self": "Stream", "Any": "Stream | Replicas | ReplicasOfChanges"}.get(gives, gives)
     whole = f"{owner}.{name}({', '.join(parts)}) -> {gives}"
     if len(whole) <= WIDTH:
         return whole

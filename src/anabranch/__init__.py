@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from anabranch.plan.build import union as union
     from anabranch.plan.node import PlanError as PlanError
     from anabranch.plan.replicas import Replicas as Replicas
+    from anabranch.plan.replicas_of_changes import ReplicasOfChanges as ReplicasOfChanges
     from anabranch.plan.stream import Stream as Stream
 
 # Imported when first used: NumPy, Arrow and Numba take half a second that `anabranch --help` need not wait.
@@ -66,6 +67,7 @@ _HEAVY = {
     "Job": "anabranch.engines.embedded.job",
     "PlanError": "anabranch.plan.node",
     "Replicas": "anabranch.plan.replicas",
+    "ReplicasOfChanges": "anabranch.plan.replicas_of_changes",
     "START": "anabranch.model.lifetime",
     "Stream": "anabranch.plan.stream",
     "call": "anabranch.expressions.expression",
@@ -137,6 +139,7 @@ __all__ = [
     "Recording",
     "Relation",
     "Replicas",
+    "ReplicasOfChanges",
     "Rule",
     "Stable",
     "Stream",

@@ -73,6 +73,17 @@ def test_tables_are_replicas_of_a_source_that_has_some(tmp_path):
     assert sorted(row[1:] for row in found) == [(1, "apple"), (2, "pear")]
 
 
+def test_changes_of_tables_that_are_replicas_are_merged_as_rows(tmp_path):
+    tables = {name: made(tmp_path / name) for name in ("home", "mirror")}
+    for path in tables.values():
+        put(path, {1: "apple"})
+    source = changes(columns={"who": "string"}, op="op", key="id", replica="who", disorder="1 day")
+    found = [
+        e for batch in ab.run(source.merge(), {"stock": ab.delta_changes(tables)}) for e in batch.elements()
+    ]
+    assert {e.payload["item"] for e in found if isinstance(e, Insert)} == {"apple"}
+
+
 def test_a_live_table_is_followed(tmp_path):
     table = made(tmp_path / "stock")
     put(table, {1: "apple"})

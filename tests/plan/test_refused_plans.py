@@ -10,6 +10,14 @@ from anabranch.model.schema import SchemaError
 from anabranch.plan.node import PlanError
 
 ROOMS = ab.source("rooms", {"room": "string", "level": "int64"})
+TABLES = ab.source(
+    "table",
+    {"op": "string", "at": "int64", "who": "string", "id": "int64"},
+    start="at",
+    op="op",
+    key="id",
+    replica="who",
+)
 QUIET = ab.source("quiet", {"room": "string", "at": "int64"}, start="at")
 
 
@@ -29,6 +37,14 @@ def refusal(build):
         (lambda: ROOMS.select("room", room=col("level")), "two are called 'room'", "another name"),
         (lambda: ROOMS.drop("floor"), "there is no column 'floor'", "'room', 'level'"),
         (lambda: ROOMS.rename({"floor": "x"}), "there is no column 'floor'", "'room', 'level'"),
+        (
+            lambda: TABLES.filter(col("id") > 3),
+            "operators are run on rows of a table",
+            ".merge().filter(…)",
+        ),
+        (lambda: TABLES.tap("x"), "'table' has changes of several replicas", "test_refused_plans.py"),
+        (lambda: TABLES.merge(case="R2"), "rows of a table end by adjusts, and R2 has none", "R3 or R4"),
+        (lambda: ab.union(TABLES), "replicas are merged before a union", ".merge()"),
         (QUIET.final, "gives out what the stable has passed", "disorder="),
         (QUIET.sort, "gives out what the stable has passed", "disorder="),
         (lambda: ab.merge(QUIET, QUIET), "none ever promises anything", "disorder="),

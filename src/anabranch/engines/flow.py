@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch.kernels.kernel import Joinable, Kernel, Refused, Report, Result, Shows, State, Step
+from anabranch.kernels.kernel import Joinable, Kernel, Refused, Report, Result, Settles, Shows, State, Step
 from anabranch.model.application import STABLE
 from anabranch.model.batch import Batch, concat
 from anabranch.model.identity import Words
@@ -30,6 +30,8 @@ class _Stage:
 
     node: Node
     kernel: Kernel | None = None
+    settles: Settles | None = None
+    """The kernel, where promises count once a pass is over."""
     step: Step | None = None
     consumers: list[tuple[int, str | None]] = field(default_factory=list)
     """The stages after it, and the name by which each knows it; None: by the name of the replica."""
@@ -93,6 +95,7 @@ class Flow:
             stage.step = operator
         else:
             stage.kernel = operator
+            stage.settles = operator if isinstance(operator, Settles) else None
             stage.frontiers[""] = self._reached(operator)
 
     def resume(self, promised: Mapping[str, Mapping[str, int]]) -> None:
@@ -118,10 +121,24 @@ class Flow:
         self.stages[self.entrances[source]].promises.append((name, time))
 
     def run(self) -> None:
-        """Let all that was pushed and promised go through, events first at every operator."""
+        """Let all that was pushed and promised go through, events first at every operator: a whole pass."""
         for stage in self.stages:
             if stage.events or stage.promises:
                 self._run(stage)
+            if stage.settles is not None:
+                self._take(stage, stage.settles.settle())
+
+    def flush(self) -> None:
+        """Let all that was pushed and promised go through, in the midst of a pass."""
+        for stage in self.stages:
+            if stage.events or stage.promises:
+                self._run(stage)
+
+    def begins(self, source: str, name: str, time: int | None) -> None:
+        """A replica of a source of changes speaks, here or in another shard, perhaps of a snapshot."""
+        for stage in self._behind(source):
+            if stage.settles is not None:
+                self._take(stage, stage.settles.begins(name, time))
 
     def attach(
         self,
@@ -135,7 +152,7 @@ class Flow:
         """A replica of a source joins the merges behind it."""
         for stage, kernel in self._merges(source):
             self._take(stage, kernel.attach(name, guarantee, properties, complete=complete))
-        self.run()
+        self.flush()
 
     def detach(self, source: str, name: str) -> None:
         """A replica of a source leaves the merges behind it."""
@@ -143,13 +160,13 @@ class Flow:
             self._take(stage, kernel.detach(name))
         for stage in self._steps(source):
             stage.frontiers.pop(name, None)
-        self.run()
+        self.flush()
 
     def idle(self, source: str, name: str) -> None:
         """Nobody waits for a replica of a source until it speaks again."""
         for stage, kernel in self._merges(source):
             self._take(stage, kernel.idle(name))
-        self.run()
+        self.flush()
 
     def end(self, source: str, *, closes: bool) -> None:
         """A source has no more to say: it leaves the merges behind it.
@@ -158,7 +175,7 @@ class Flow:
         for ever to all others, and to a merge that has no other input.
         """
         self._end(self.entrances[source], closes)
-        self.run()
+        self.flush()
 
     def _end(self, number: int, closes: bool) -> None:
         for consumer, port in self.stages[number].consumers:
@@ -227,7 +244,10 @@ class Flow:
             for name, batch in events:
                 self._hand_on(stage, stage.kernel.push(name, batch))
             for name, time in promises:
-                self._hand_on(stage, stage.kernel.advance(name, time))
+                if stage.settles is None:
+                    self._hand_on(stage, stage.kernel.advance(name, time))
+                else:
+                    stage.settles.promise(name, time)
             self._promise(stage, "", self._reached(stage.kernel))
             return
         for name, batch in events:

@@ -7,18 +7,13 @@ from typing import TYPE_CHECKING
 from msgspec import field
 
 from anabranch.engines.spark.merge import declared_properties
-from anabranch.engines.spark.one_row import (
-    SCD,
-    check_one_row,
-    is_scd,
-    policy_of_changes,
-    several_open_rows,
-)
+from anabranch.engines.spark.one_row import SCD, check_one_row, is_scd
 from anabranch.jobs.delta_sections import DeltaSourceSection
 from anabranch.jobs.kafka_sections import KafkaSinkSection, KafkaSourceSection
 from anabranch.jobs.merge_sections import ChangesSection, MergeSection
 from anabranch.jobs.sections import Names, Section, SparkSection, one_of
 from anabranch.kernels.merge.settings import case_named
+from anabranch.plan.one_row import policy_of_changes, several_open_rows
 from anabranch.rows.layout import names_of
 
 if TYPE_CHECKING:

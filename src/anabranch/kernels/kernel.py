@@ -152,3 +152,20 @@ class Shows(Protocol):
     ) -> NDArray[np.int64]:
         """How often an input shows each of some events, as far as they can still change."""
         ...
+
+
+@runtime_checkable
+class Settles(Protocol):
+    """A kernel whose inputs may begin with a snapshot, and whose promises count once a pass is over."""
+
+    def begins(self, name: str, time: int | None = None) -> Result:
+        """What comes of the first word of an input, in any shard: perhaps a snapshot of a time."""
+        ...
+
+    def promise(self, name: str, time: int) -> None:
+        """An input is stable until a time, which counts when the pass is settled."""
+        ...
+
+    def settle(self) -> Result:
+        """What comes of all promises of a pass."""
+        ...

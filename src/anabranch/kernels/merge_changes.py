@@ -237,8 +237,10 @@ class MergeChanges:
         going = True
         while going:
             until = self._until()
-            for name, one in list(self.inputs.items()):
+            for name, one in sorted(self.inputs.items(), key=lambda item: not self.replicas[item[0]].spoken):
                 reached = self.replicas[name].reached
+                if self.waiting and not self.replicas[name].spoken:
+                    continue
                 if name in self.waiting and not self.waiting[name].alone:
                     self._pass(name, reached)
                 elif min(reached, until) > one.said:
@@ -288,8 +290,12 @@ class MergeChanges:
         return {name for name, one in self.inputs.items() if not self.merge.sides.idle[one.number]}
 
     def _silent(self) -> set[str]:
-        """Replicas that are awaited, and may vouch for any time."""
-        return {name for name in self._awaited() if not self.replicas[name].spoken}
+        """Replicas that are awaited, and may vouch for any time.
+
+        One that has come to the end of time and never said a word does not, and others come before it.
+        """
+        silent = {name for name in self._awaited() if not self.replicas[name].spoken}
+        return {name for name in silent if self.replicas[name].reached < FOREVER}
 
     def _begin_alone(self) -> bool:
         """Where nobody has said anything of the time before any snapshot, the earliest begins alone.

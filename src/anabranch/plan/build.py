@@ -14,6 +14,7 @@ from anabranch.plan.columns import schema_of
 from anabranch.plan.line import users_line
 from anabranch.plan.node import Node, PlanError
 from anabranch.plan.replicas import REMEMBER, OnBroken, Replicas, merged
+from anabranch.plan.replicas_of_changes import ReplicasOfChanges
 from anabranch.plan.same_columns import same_columns
 from anabranch.plan.source import Source, declared
 from anabranch.plan.stream import Stream
@@ -56,7 +57,8 @@ def source(
 
     With ``op`` rows are changes of a table, named by ``key``; without, ``key`` says which columns and start
     name at most one event. ``disorder`` is how late a row may be, where rows do not say stable themselves.
-    With ``replica``, the column of who sent a row, it is of several replicas, and is merged: see `Replicas`.
+    With ``replica``, the column of who sent a row, it is of several replicas, and is merged: see `Replicas`,
+    or `ReplicasOfChanges` where they send changes.
     """
     with users_line().named():
         columns, names = None if schema is None else schema_of(schema), names_of(key)
@@ -93,7 +95,10 @@ def source(
             raise error
         if op is None and names is not None:
             promised |= Properties(key=names)
-        _check_lossy(lossy, replica, inferred=layout is not None and layout.disorder is not None)
+        if layout is None or layout.key is None:
+            _check_lossy(lossy, replica, inferred=layout is not None and layout.disorder is not None)
+        elif replica is not None:
+            _check_whole(name, lossy)
     node = Source(
         name=name,
         columns=columns,
@@ -107,17 +112,8 @@ def source(
         on_invalid=on_invalid,
         on_late=on_late,
     )
-    if node.replicated and node.of_changes:
-        error = PlanError(
-            f"changes of several replicas of a table are merged on Spark alone, {name!r} has replicas"
-        )
-        error.add_note(
-            "Write anabranch.spark.merge_changes(rows, …), or read one replica: leave replica out."
-        )
-        with node.line.named():
-            raise error
     if node.replicated:
-        return Replicas(node)
+        return ReplicasOfChanges(node) if node.of_changes else Replicas(node)
     return Stream(Changes(inputs=(node,)) if node.of_changes else node)
 
 
@@ -176,7 +172,7 @@ def _streams(given: Iterable[Any], what: str) -> dict[str, Stream]:
         raise PlanError(f"{what} is of one stream or more, and there is none")
     for name, one in found.items():
         check_name(name)
-        if isinstance(one, Replicas):
+        if isinstance(one, Replicas | ReplicasOfChanges):
             error = PlanError(f"replicas are merged before {what}, and {one.node.words()} is not")
             error.add_note("Write .merge() after it.")
             raise error
@@ -243,3 +239,10 @@ def _check_op(
 def _check_lossy(lossy: object, replica: str | None, *, inferred: bool) -> None:
     if replica is not None:
         check_answered(lossy, inferred=inferred)  # type: ignore[arg-type]
+
+
+def _check_whole(name: str, lossy: object) -> None:
+    if lossy:
+        error = PlanError(f"replicas of changes lose none, and those of {name!r} are said to be lossy")
+        error.add_note("One that loses a change shows the row before it with a wrong end. Leave lossy out.")
+        raise error

@@ -34,9 +34,8 @@ class Changes(Node):
     @cached_property
     def properties(self) -> Properties:
         """Rows end by adjusts; what was declared is of them, and not of their changes."""
-        known = self.source.properties
-        stay = (fact for fact in known if fact not in (Fact.INSERT_ONLY, Fact.PERFECT))
-        return Properties(known.keep(*stay).facts | {Fact.SHRINKING}, known.key, self.source.declared.longest)
+        known = self.source.of_events
+        return Properties(known.facts | {Fact.SHRINKING}, known.key, self.source.declared.longest)
 
     def operator(self, state: State | None = None) -> Kernel:
         """The kernel."""

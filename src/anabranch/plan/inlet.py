@@ -76,7 +76,7 @@ class Inlet(Source):
 
     def admission(self) -> Admission:
         """What its gate goes by; what a bound on disorder promises is among the rows by now."""
-        promised = self.known if self.replicas else None
+        promised = self.of_events if self.replicas else None
         admission = replace(super().admission(), promised=promised, disorder=None)
         return replace(admission, channels=self.channels)
 

@@ -71,22 +71,45 @@ def merged(
     on_late: Policy | None,
 ) -> Stream:
     """A merge with its settings as people write them."""
-    answers = (Raise, Drop, Quarantine)
     with users_line().named():
-        if on_broken is not None:
-            checked("on_broken", on_broken, *answers, Generalise)
-        if on_late is not None:
-            checked("on_late", on_late, *answers)
-        generalises = isinstance(on_broken, Generalise)
-        settings = {
-            "case": case_named(case),
-            "pace": checked("pace", pace, Pace),
-            "identity": names_of(identity),
-            "remember": checked("remember", remember, int),
-            "generalise": generalises,
-            "on_broken": None if generalises else on_broken,
-            "on_late": on_late,
-        }
-        if policy is not None:
-            checked("policy", policy, OutputPolicy)
-    return Stream(Merge(inputs=inputs, names=names, policy=policy or FirstThenFinal(), **settings))
+        settings = merge_settings(
+            case=case,
+            policy=policy,
+            pace=pace,
+            identity=identity,
+            remember=remember,
+            on_broken=on_broken,
+            on_late=on_late,
+        )
+    return Stream(Merge(inputs=inputs, names=names, **settings))
+
+
+def merge_settings(
+    *,
+    case: Case | str | None,
+    policy: OutputPolicy | None,
+    pace: Pace,
+    identity: str | Iterable[str] | None,
+    remember: int,
+    on_broken: OnBroken | None,
+    on_late: Policy | None,
+) -> dict[str, Any]:
+    """What people write of a merge, as its node has it."""
+    answers = (Raise, Drop, Quarantine)
+    if on_broken is not None:
+        checked("on_broken", on_broken, *answers, Generalise)
+    if on_late is not None:
+        checked("on_late", on_late, *answers)
+    if policy is not None:
+        checked("policy", policy, OutputPolicy)
+    generalises = isinstance(on_broken, Generalise)
+    return {
+        "case": case_named(case),
+        "policy": policy or FirstThenFinal(),
+        "pace": checked("pace", pace, Pace),
+        "identity": names_of(identity),
+        "remember": checked("remember", remember, int),
+        "generalise": generalises,
+        "on_broken": None if generalises else on_broken,
+        "on_late": on_late,
+    }

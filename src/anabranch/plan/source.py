@@ -125,6 +125,14 @@ class Source(Node):
         known = self.declared | Properties(frozenset(facts), longest=longest)
         return known.spread() if self.has_channels() else known
 
+    @cached_property
+    def of_events(self) -> Properties:
+        """What is known of its events: those of changes are rows, which end by adjusts."""
+        if not self.of_changes:
+            return self.properties
+        stay = (fact for fact in self.properties if fact not in (Fact.INSERT_ONLY, Fact.PERFECT))
+        return self.properties.keep(*stay)
+
     def has_channels(self) -> bool:
         """A replica may speak through several channels, each in its own order."""
         return self.layout is not None and self.layout.channel not in (None, self.layout.replica)
@@ -141,7 +149,7 @@ class Source(Node):
             replicas=self.replicas,
             awaited=self.awaited,
             lossy=self.lossy,
-            promised=self.properties if self.replicas else None,
+            promised=self.of_events if self.replicas else None,
             disorder=self.disorder,
             of_changes=self.of_changes,
         )

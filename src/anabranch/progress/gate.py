@@ -20,8 +20,9 @@ from anabranch.kernels.kernel import Refused, State
 from anabranch.model.application import BROKEN, STABLE, VALID, check_times
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.compiled import compiled
+from anabranch.model.op import of_snapshot
 from anabranch.model.properties import Properties
-from anabranch.model.time import BEGINNING
+from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.model.validity import Rule
 
 VERSION = 1
@@ -36,6 +37,10 @@ class Entrance(Protocol):
 
     def advance(self, time: int, name: str) -> None:
         """A replica is stable until a time."""
+        ...
+
+    def begins(self, name: str, time: int | None) -> None:
+        """A replica of changes speaks, here or in another shard, perhaps of a snapshot of a time."""
         ...
 
     def attach(
@@ -104,6 +109,8 @@ class Gate:
     left: set[str] = field(default_factory=set)
     inferred: dict[tuple[str, str], int] = field(default_factory=dict)
     """Until when each channel is stable after this pass, by what was seen of it."""
+    snapshots: dict[str, int] = field(default_factory=dict)
+    """Of each replica that has rows of a snapshot in this pass the least time of them."""
 
     def open(self) -> None:
         """Let those in who are awaited."""
@@ -148,6 +155,20 @@ class Gate:
         if len(known) > 1:
             known.pop(channel, None)
         self.promise()
+
+    def foresee(self, said: Iterable[tuple[str, Batch]]) -> None:
+        """Know of the snapshots in what is going to be heard in a pass, before the first row of it is."""
+        self.snapshots = {}
+        for name, batch in said:
+            times = batch.start[of_snapshot(batch.kind, batch.old_end)]
+            if len(times):
+                self.snapshots[name] = min(int(times.min()), self.snapshots.get(name, FOREVER))
+
+    def speaks(self, name: str, channel: str) -> int:
+        """A channel of an attached replica speaks, here or to another shard; how far it has come."""
+        if self.admission.of_changes and self.admission.replicas:
+            self.entrance.begins(name, self.snapshots.get(name))
+        return self.frontiers[name].setdefault(channel, BEGINNING)
 
     def look(self, batch: Batch, name: str = "", channel: str = "") -> "Look":
         """What `hear` would find of elements, without hearing them."""
@@ -214,7 +235,7 @@ class Gate:
         known = self.frontiers[name]
         known[channel] = check_times(kind, start, end, old_end, known.get(channel, BEGINNING), rules)
         if self.admission.disorder is not None:
-            self._infer(name, channel, kind, start, rules)
+            self._infer(name, channel, kind, start, old_end, rules)
         return rules
 
     def _infer(
@@ -223,10 +244,18 @@ class Gate:
         channel: str,
         kind: NDArray[np.int8],
         start: NDArray[np.int64],
+        old_end: NDArray[np.int64],
         rules: NDArray[np.int8],
     ) -> None:
-        """Note until when a channel is stable by the bound on its disorder; refused rows promise nothing."""
-        latest = int(start[(rules == VALID) & (kind <= Kind.ADJUST)].max(initial=BEGINNING))
+        """Note until when a channel is stable by the bound on its disorder.
+
+        Rows that are refused promise nothing, nor do those of a snapshot: it takes long to read, and the log
+        after it goes on from where it began.
+        """
+        promises = (rules == VALID) & (kind <= Kind.ADJUST)
+        if self.admission.of_changes:
+            promises &= ~of_snapshot(kind, old_end)
+        latest = int(start[promises].max(initial=BEGINNING))
         bound = self.admission.disorder or 0
         if latest >= BEGINNING + bound and latest > BEGINNING:
             known = self.inferred.get((name, channel), BEGINNING)
@@ -239,10 +268,12 @@ class Gate:
             nothing = np.full(len(batch), BEGINNING)
             self.entrance.refuse(Refused(Rule.DETACHED_INPUT, batch, nothing, name=name or None))
             return
+        if self.admission.of_changes:
+            self.speaks(name, channel)
         look = look or self.look(batch, name, channel)
         self.frontiers[name][channel] = look.stable
         if self.admission.disorder is not None:
-            self._infer(name, channel, batch.kind, batch.start, look.rules)
+            self._infer(name, channel, batch.kind, batch.start, batch.old_end, look.rules)
         if look.invalid:
             for one in self.refused(batch, look):
                 self.entrance.refuse(one._replace(name=name or None))

@@ -6,18 +6,8 @@ from random import Random
 import msgspec
 import pyarrow as pa
 import pytest
-from engines.spark.changing import (
-    FRAGMENT,
-    LAYOUT,
-    ORDERED,
-    SCHEMA,
-    UNORDERED,
-    Query,
-    Said,
-    cut,
-    history,
-    shown,
-)
+from engines.spark.changing import FRAGMENT, LAYOUT, ORDERED, UNORDERED, Query, shown
+from laws.table_histories import SCHEMA, Said, cut, history
 
 from anabranch import (
     FOREVER,

@@ -5,7 +5,8 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from engines.spark.changing import FRAGMENT, ORDERED, Query, Said, cut, history
+from engines.spark.changing import FRAGMENT, ORDERED, Query
+from laws.table_histories import Said, cut, history
 
 from anabranch import (
     FOREVER,
@@ -17,10 +18,11 @@ from anabranch import (
     Quorum,
 )
 from anabranch.connectors.tables.sink import view_of
-from anabranch.engines.spark.one_row import check_one_row, policy_of_changes, several_open_rows
+from anabranch.engines.spark.one_row import check_one_row
 from anabranch.jobs.ends import SinkSection, TableSinkSection, check_table
 from anabranch.jobs.merge_sections import ChangesSection
 from anabranch.model.properties import Case, Properties
+from anabranch.plan.one_row import policy_of_changes, several_open_rows
 
 KEYED = Properties.of("keyed")
 

@@ -5,27 +5,35 @@ from random import Random
 
 import pyarrow as pa
 import pytest
-from engines.spark.changing import FRAGMENT, ORDERED, SCHEMA, UNORDERED, Query, Said, cut, history, shown
+from engines.spark.changing import FRAGMENT, ORDERED, UNORDERED, Query, shown
+from laws.table_histories import (
+    SCHEMA,
+    Said,
+    interleaved,
+    logs,
+    numbered,
+    relation_of,
+    rows_at,
+    snapshot_of,
+    table_of,
+    time_heard,
+    with_progress,
+)
 
 from anabranch import (
     BEGINNING,
     FOREVER,
-    Batch,
     EveryChange,
     FinalOnly,
     FirstThenFinal,
     FollowLeader,
     HalfFrozen,
-    Insert,
     Quorum,
-    Relation,
-    Stable,
     difference,
 )
 from anabranch.cli.micro_batches import Lines
 from anabranch.engines.spark.query.status import shard_status, together
 from anabranch.engines.spark.shard import Shard
-from anabranch.oracle.changes import ChangedTable
 from anabranch.oracle.snapshots import versions_since
 from anabranch.rows.reading import Place, read_rows
 
@@ -38,66 +46,6 @@ POLICIES = [
     Quorum(fraction=1.0),
     FirstThenFinal(lag=3),
 ]
-
-
-def table_of(log: list[Said]) -> ChangedTable:
-    table = ChangedTable(("site", "id"), by_time=False)
-    for said in log:
-        assert table.push(said.change())
-    return table
-
-
-def relation_of(versions) -> Relation:
-    relation = Relation()
-    relation.apply(Batch.of([Insert(*version) for version in versions]))
-    relation.apply(Stable(FOREVER))
-    return relation
-
-
-def rows_at(log: list[Said], position: int) -> list[tuple]:
-    """The rows that are there after so many changes."""
-    return [
-        (version.row["site"], version.row["id"], version.row.get("v"))
-        for version in table_of(log[:position]).versions()
-        if version.end == FOREVER
-    ]
-
-
-def with_progress(random: Random, name: str, log: list[Said]) -> list[Said]:
-    """Changes of a log as a replica says them, with stables that they allow."""
-    said = []
-    for n, one in enumerate(log):
-        said.append(replace(one, replica=name))
-        if random.random() < 0.3:
-            said.append(Said(name, "stable", log[n + 1].at if n + 1 < len(log) else one.at))
-    return said
-
-
-def snapshot_of(random: Random, name: str, log: list[Said], position: int) -> tuple[int, list[Said]]:
-    """The rows after so many changes as they are read, each a little later, and when the last was read."""
-    time = log[position - 1].at + random.choice((0, 0, 1, 5))
-    rows = [Said(name, "snapshot", time + random.choice((0, 0, 3)), *row) for row in rows_at(log, position)]
-    random.shuffle(rows)
-    return max((row.at for row in rows), default=time), rows
-
-
-def numbered(said: list[Said]) -> list[Said]:
-    return [replace(one, number=n) for n, one in enumerate(said)]
-
-
-def interleaved(random: Random, copies: list[list[Said]]) -> list[list[Said]]:
-    """Micro-batches in which each replica goes on in its own order, and some begin late."""
-    batches = [[] for _ in range(8)]
-    for copy in copies:
-        parts = cut(random, copy, 5)
-        places = sorted(random.choices(range(8), k=len(parts)))
-        for part, place in zip(parts, places, strict=True):
-            batches[place] += part
-    return batches
-
-
-def logs(random: Random, length: int = 40) -> list[Said]:
-    return history(random, length, step=random.choice((0, 2)))
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
@@ -136,14 +84,6 @@ def test_snapshots_of_replicas_give_the_versions_of_the_log_where_one_vouches_fo
     assert all(not shard.changes.waiting and not shard.changes.since for shard in query.shards)
     tallies = [tally for shard in query.shards for tally in shard.merge.tallies.values()]
     assert sum(tally.disagreements for tally in tallies) == 0
-
-
-def time_heard(batches: list[list[Said]], name: str) -> int:
-    """The least time of the rows of a snapshot in the first micro-batch that has some."""
-    heard = [
-        [said.at for said in batch if (said.replica, said.op) == (name, "snapshot")] for batch in batches
-    ]
-    return min(next(times for times in heard if times))
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)

@@ -124,6 +124,8 @@ class Job:
         """What `push` gives, as a batch of each output."""
         taken = intake(self._source(source), given, replica, self.heard[source])
         gate = self.gates[source]
+        if gate.admission.of_changes:
+            gate.foresee((one.name, one.batch) for one in taken.spoken)
         looks = [gate.look(one.batch, one.name, one.channel) for one in taken.spoken]
         self._check(source, taken, looks)
         for one, look in zip(taken.spoken, looks, strict=True):
@@ -340,18 +342,21 @@ class _Entrance:
     def advance(self, time: int, name: str) -> None:
         self.job.flow.advance(self.source, time, name)
 
+    def begins(self, name: str, time: int | None) -> None:
+        self.job.flow.begins(self.source, name, time)
+
     def attach(
         self, name: str, guarantee: int | None, properties: Properties | None, *, complete: bool
     ) -> None:
-        self.job.flow.run()
+        self.job.flow.flush()
         self.job.flow.attach(self.source, name, guarantee, properties, complete=complete)
 
     def detach(self, name: str) -> None:
-        self.job.flow.run()
+        self.job.flow.flush()
         self.job.flow.detach(self.source, name)
 
     def idle(self, name: str) -> None:
-        self.job.flow.run()
+        self.job.flow.flush()
         self.job.flow.idle(self.source, name)
 
     def refuse(self, refused: Refused) -> None:

@@ -35,7 +35,7 @@ from anabranch.model.identity import Words
 from anabranch.model.op import Op
 from anabranch.model.origin import Origin
 from anabranch.model.properties import Properties
-from anabranch.model.time import BEGINNING
+from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.model.validity import Drop, Quarantine, Raise, Rule
 from anabranch.plan.inlet import Inlet
 from anabranch.plan.levels import OUTPUT
@@ -90,6 +90,8 @@ class LevelShard:
         self._waiting: list[Stretch] = []
         self._whose = ("", "")
         self._events = self._bytes = 0
+        self._pushed: list[tuple[str, Batch]] = []
+        """Changes that the flow has not gone through with yet, by edge."""
         self._aside: dict[tuple[str, str], list[list[Stretch]]] = {}
         self._at_the_end: dict[tuple[str, str, str], int] = {}
         if states is None:
@@ -122,6 +124,7 @@ class LevelShard:
         speaking: set[tuple[str, str]] = set()
         for edge, inlet in self.inlets.items():
             mine = [parcel for parcel in parcels if parcel.edge == edge]
+            self.gates[edge].snapshots = _snapshots(mine)
             turns = turns_of(mine, at_one_instant=inlet.of_changes)
             for name in sorted({self._name(edge, replica) for replica, _ in turns}):
                 speaking.add((edge, name))
@@ -211,9 +214,9 @@ class LevelShard:
 
     def _know(self, edge: str, voice: Voice) -> None:
         """A channel has spoken, to this shard or to another."""
-        known = self.gates[edge].frontiers.get(self._name(edge, voice.replica))
-        if known is not None:
-            known.setdefault(voice.channel, BEGINNING)
+        gate, name = self.gates[edge], self._name(edge, voice.replica)
+        if name in gate.frontiers:
+            gate.speaks(name, voice.channel)
 
     def _elements(self, edge: str, stretch: Stretch, rows: NDArray[np.int64]) -> None:
         parcel, voice, gate = stretch.parcel, stretch.voice, self.gates[edge]
@@ -223,7 +226,7 @@ class LevelShard:
         if name not in gate.frontiers:
             self._refuse_all(edge, stretch, rows)
             return
-        reached = gate.frontiers[name].setdefault(voice.channel, BEGINNING)
+        reached = gate.speaks(name, voice.channel)
         if self.inlets[edge].of_changes and not voice.ordered:
             rows = rows[np.argsort(parcel.start[rows], kind="stable")]
         kind = parcel.kind[rows]
@@ -265,6 +268,8 @@ class LevelShard:
         parcel, rows = one_after_the_other(self._waiting)
         self._waiting, self._events, self._bytes = [], 0, 0
         batch = parcel.batch(rows, self.fragment.identities[edge]).with_origin(origin_of(parcel, rows))
+        if self.inlets[edge].of_changes:
+            self._pushed.append((edge, batch))
         self.flow.push(edge, batch, name)
 
     def _control(self, edge: str, stretch: Stretch, row: NDArray[np.int64]) -> None:
@@ -285,7 +290,6 @@ class LevelShard:
             gate.attach(name, guarantee if promises else None)
         else:
             gate.detach(name)
-        self.run()
 
     def _settle(self, times: dict[tuple[str, str, str], int]) -> None:
         """Let stables count that waited for the end."""
@@ -305,6 +309,7 @@ class LevelShard:
         self.flow.run()
         for node, refused in self.flow.refusals():
             self._refuse(node, refused)
+        self._pushed = []
 
     def _refuse_all(self, edge: str, stretch: Stretch, rows: NDArray[np.int64]) -> None:
         """Refuse rows of one who is not there."""
@@ -332,13 +337,24 @@ class LevelShard:
             if edge is None or origin is None:
                 told = refusal(violation, f"shard {self.number}", node.clock)
             else:
-                is_change = self.inlets[edge].of_changes and refused.batch.kind[row] == Kind.INSERT
-                change = refused.batch[row : row + 1] if is_change and _is_op(refused.batch, row) else None
+                change = self._change(edge, refused, origin, row) if self.inlets[edge].of_changes else None
                 told = self.fragment.tells(edge).refusal(
                     violation, violation.input or "", origin.channel_of(row), change
                 )
             if isinstance(answer, Quarantine):
                 self._now.refused.append(told)
+
+    def _change(self, edge: str, refused: Refused, origin: Origin, row: int) -> Batch | None:
+        """The change of a table that a row is, or of this pass the one that it comes of."""
+        if refused.rule not in (Rule.LATE, Rule.BROKEN_PROPERTY):
+            is_change = refused.batch.kind[row] == Kind.INSERT and int(refused.batch.old_end[row]) in set(Op)
+            return refused.batch[row : row + 1] if is_change else None
+        for batch in (batch for name, batch in self._pushed if name == edge):
+            assert batch.origin is not None, "what is pushed is known by its origin"
+            for n in np.flatnonzero(batch.origin.number == origin.number[row]).tolist():
+                if batch.origin.channel_of(n) == origin.channel_of(row):
+                    return batch[n : n + 1]
+        return None
 
     def _answers(self, node: Node) -> Answers:
         """What is done with what an operator refuses: as it says itself, or else the query."""
@@ -381,18 +397,21 @@ class _Entrance:
     def advance(self, time: int, name: str) -> None:
         self.shard.flow.advance(self.edge, time, name)
 
+    def begins(self, name: str, time: int | None) -> None:
+        self.shard.flow.begins(self.edge, name, time)
+
     def attach(
         self, name: str, guarantee: int | None, properties: Properties | None, *, complete: bool
     ) -> None:
-        self.shard.flow.run()
+        self.shard.flow.flush()
         self.shard.flow.attach(self.edge, name, guarantee, properties, complete=complete)
 
     def detach(self, name: str) -> None:
-        self.shard.flow.run()
+        self.shard.flow.flush()
         self.shard.flow.detach(self.edge, name)
 
     def idle(self, name: str) -> None:
-        self.shard.flow.run()
+        self.shard.flow.flush()
         self.shard.flow.idle(self.edge, name)
 
     def refuse(self, refused: Refused) -> None:
@@ -410,9 +429,13 @@ def _edge_of(node: Node, name: str | None) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _is_op(batch: Batch, row: int) -> bool:
-    """A row says what happened to a row of a table; behind the operator that reads it none does."""
-    return int(batch.old_end[row]) in set(Op)
+def _snapshots(parcels: Iterable[Parcel]) -> dict[str, int]:
+    """Of each replica the least time of the rows of a snapshot that are in a micro-batch, in any shard."""
+    found: dict[str, int] = {}
+    for voice in (voice for parcel in parcels for voice in parcel.voices):
+        if voice.snapshot is not None:
+            found[voice.replica] = min(voice.snapshot, found.get(voice.replica, FOREVER))
+    return found
 
 
 def _in_order(groups: list[Refused]) -> list[Refused]:

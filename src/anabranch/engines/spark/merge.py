@@ -17,7 +17,7 @@ from anabranch.engines.spark.fragment import REMEMBER, Fragment
 from anabranch.engines.spark.level_shard import IDLE
 from anabranch.engines.spark.level_stages import run_level
 from anabranch.engines.spark.native_source import NativeSource
-from anabranch.engines.spark.one_row import SEVERAL, several_open_rows
+from anabranch.engines.spark.one_row import SEVERAL
 from anabranch.engines.spark.replica_frames import in_one_frame
 from anabranch.engines.spark.session.row_types import arrow_schema, check_forms
 from anabranch.engines.spark.session.session import shards_of
@@ -35,6 +35,7 @@ from anabranch.model.validity import Drop, Policy, Quarantine, Raise
 from anabranch.plan.levels import OUTPUT, Level, levels
 from anabranch.plan.merge import Merge
 from anabranch.plan.node import Node
+from anabranch.plan.one_row import several_open_rows
 from anabranch.plan.source import Source
 from anabranch.rows.element_columns import REFUSED, TIMES
 from anabranch.rows.layout import SINGLE, Layout, names_of

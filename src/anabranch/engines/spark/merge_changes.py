@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from anabranch.engines.spark.fragment import REMEMBER, Fragment
 from anabranch.engines.spark.merge import declared_properties, fragment_of, merged
 from anabranch.engines.spark.native_source import NativeSource
-from anabranch.engines.spark.one_row import policy_of_changes
 from anabranch.engines.spark.replica_frames import in_one_frame
 from anabranch.engines.spark.transport.packing import ROWS
 from anabranch.kernels.merge.settings import Generalise, case_named
@@ -15,6 +14,7 @@ from anabranch.model.output_policy import OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.span import span_or_none
 from anabranch.model.validity import Policy
+from anabranch.plan.one_row import policy_of_changes
 from anabranch.rows.change_words import spellings
 from anabranch.rows.layout import Layout, names_of
 

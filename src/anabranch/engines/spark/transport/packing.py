@@ -20,7 +20,7 @@ from anabranch.engines.spark.transport.shards import shard_of
 from anabranch.model.batch import Kind
 from anabranch.model.compiled import compiled
 from anabranch.model.identity import Words, identities
-from anabranch.model.op import Op
+from anabranch.model.op import of_snapshot
 from anabranch.model.rows import stacked, take_rows
 from anabranch.model.slots import NOBODY
 from anabranch.model.time import BEGINNING, FOREVER
@@ -112,7 +112,7 @@ class Packing:
         """Of each voice the least time of rows of a snapshot."""
         if self.layout.key is None:
             return [None] * count
-        rows = _of_snapshots(kind, old_end)
+        rows = of_snapshot(kind, old_end)
         least = np.full(count, FOREVER)
         np.minimum.at(least, voice[rows], start[rows])
         return [None if time == FOREVER else time for time in least.tolist()]
@@ -127,7 +127,7 @@ class Packing:
         events = (kind <= Kind.ADJUST) & (end >= start) & ((kind == Kind.ADJUST) | (end > start))
         if self.layout.key is not None:
             # A snapshot takes long to read, and the log after it goes on from where it began.
-            events &= ~_of_snapshots(kind, old_end)
+            events &= ~of_snapshot(kind, old_end)
         np.maximum.at(latest, voice[events], start[events])
         np.maximum.at(last, voice, sequence)
         speaking = np.flatnonzero(latest > BEGINNING + bound)
@@ -159,10 +159,6 @@ def _moved(parcel: Parcel, moved: NDArray[np.int32], payload: pa.RecordBatch) ->
         place=place[stay],
         payload=payload,
     )
-
-
-def _of_snapshots(kind: Any, op: Any) -> Any:
-    return (kind == Kind.INSERT) & (op == Op.SNAPSHOT)
 
 
 _TIMES = ("kind", "start", "end", "old_end")
