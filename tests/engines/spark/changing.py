@@ -7,9 +7,12 @@ from laws.table_histories import SCHEMA, Said
 
 from anabranch import FinalOnly, Relation, Stable
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.shard import Shard
+from anabranch.engines.spark.level_shard import LevelShard
+from anabranch.engines.spark.merge import ROWS_EDGE, assignment_of
 from anabranch.engines.spark.transport import parcel
 from anabranch.engines.spark.transport.packing import Packing
+from anabranch.kernels.merge.merge import Merge
+from anabranch.kernels.merge_changes import MergeChanges
 from anabranch.rows.change_words import spellings
 from anabranch.rows.layout import Layout
 from anabranch.rows.reading import Place, read_rows
@@ -23,6 +26,27 @@ ORDERED = replace(LAYOUT, sequence="number")
 FRAGMENT = Fragment(key=("site", "id"))
 
 
+class Shard(LevelShard):
+    """A shard of a merge of changes, which is a plan of one node."""
+
+    @property
+    def changes(self) -> MergeChanges:
+        """The kernel."""
+        ((_, _, kernel),) = self.flow.kernels()
+        assert isinstance(kernel, MergeChanges)
+        return kernel
+
+    @property
+    def merge(self) -> Merge:
+        """What merges the rows."""
+        return self.changes.merge
+
+
+def shard_of(fragment: Fragment, layout: Layout = LAYOUT) -> Shard:
+    """The one shard of a merge of changes."""
+    return Shard(assignment_of(layout, fragment, SCHEMA, 1))
+
+
 class Query:
     """State: the shards of a query, and what has come out of them."""
 
@@ -30,9 +54,11 @@ class Query:
         names = [name for name in SCHEMA.names if name not in layout.roles().values()]
         layout.check(SCHEMA)
         assert set(layout.key) <= set(names)
-        self.packing = Packing(layout, shards, rows, ordered=layout.sequence is not None)
+        self.packing = Packing(layout, shards, rows, ordered=layout.sequence is not None, edge=ROWS_EDGE)
         fragment = replace(fragment, by_time=fragment.by_time or not self.packing.ordered)
-        self.shards = [Shard(fragment, number) for number in range(shards)]
+        self.policy = fragment.policy
+        assignment = assignment_of(layout, fragment, SCHEMA, shards)
+        self.shards = [Shard(assignment, number) for number in range(shards)]
         self.output, self.refused = Relation(), []
 
     def hear(self, *tasks: list[Said]) -> None:
@@ -50,7 +76,7 @@ class Query:
                 self.output.apply(batch)
             self.refused += heard.refused
         frontiers = {shard.frontier for shard in self.shards}
-        assert len(frontiers) == 1 or isinstance(self.shards[0].fragment.policy, FinalOnly)
+        assert len(frontiers) == 1 or isinstance(self.policy, FinalOnly)
         self.output.apply(Stable(min(frontiers)))
 
     def store(self) -> None:

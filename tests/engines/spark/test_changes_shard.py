@@ -6,7 +6,7 @@ from random import Random
 import msgspec
 import pyarrow as pa
 import pytest
-from engines.spark.changing import FRAGMENT, LAYOUT, ORDERED, UNORDERED, Query, shown
+from engines.spark.changing import FRAGMENT, LAYOUT, ORDERED, UNORDERED, Query, Shard, shard_of, shown
 from laws.table_histories import SCHEMA, Said, cut, history
 
 from anabranch import (
@@ -19,7 +19,7 @@ from anabranch import (
     incompatibility,
 )
 from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.shard import Shard
+from anabranch.engines.spark.merge import ROWS_EDGE
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.kernels.store.saved import StateFormatError
 from anabranch.model.schema import SchemaError
@@ -312,11 +312,11 @@ def test_what_the_merge_leaves_out_names_the_change_it_comes_of():
 
 def test_a_policy_that_raises_stops_at_a_change_that_does_not_fit():
     query = Query(ORDERED, replace(FRAGMENT, on_invalid=Raise()))
-    with pytest.raises(InvalidElementError, match="element 3 of input 'a' changes a row that is not there"):
+    with pytest.raises(InvalidElementError, match="a:3 of input 'a' changes a row that is not there"):
         query.hear([Said("a", "delete", 7, "x", 2, number=3)])
     query = Query(ORDERED, replace(FRAGMENT, on_invalid=Raise(), by_time=True))
     query.hear([Said("a", "delete", 7, "x", 2, number=3)])
-    with pytest.raises(InvalidElementError, match="element 3 of input 'a' changes a row that is not there"):
+    with pytest.raises(InvalidElementError, match="a:3 of input 'a' changes a row that is not there"):
         query.hear([Said("a", "stable", 8, number=4)])
 
 
@@ -363,9 +363,9 @@ def test_progress_may_come_from_a_bound_on_disorder():
     ],
 )
 def test_the_state_of_a_query_that_read_otherwise_is_not_taken(written, loaded, says):
-    shard = Shard(replace(written, replicas=("a",)))
+    shard = shard_of(replace(written, replicas=("a",)))
     with pytest.raises(StateFormatError, match=says):
-        Shard.load(loaded, 0, shard.dump())
+        Shard.load(shard_of(loaded).fragment, 0, shard.dump())
 
 
 def test_the_bytes_of_a_shard_count_its_tables():
@@ -391,7 +391,7 @@ def test_the_key_is_part_of_the_payload():
 def test_changes_are_counted_by_what_they_say_happened():
     words = "c", "u", "d", "upsert", "u", "stable"
     rows = [{"op": word, "at": n, "replica": "a", "site": "x", "id": 1} for n, word in enumerate(words)]
-    packing = Packing(LAYOUT, 1)
+    packing = Packing(LAYOUT, 1, edge=ROWS_EDGE)
     read = read_rows(packing.layout, pa.RecordBatch.from_pylist(rows, SCHEMA), Place("task"))
-    heard = Shard(FRAGMENT).hear([part for _, part in packing.parcels([[read]])])
+    heard = shard_of(FRAGMENT).hear([part for _, part in packing.parcels([[read]])])
     assert heard.heard == {"insert": 1, "update": 2, "delete": 1, "upsert": 1, "stable": 1}

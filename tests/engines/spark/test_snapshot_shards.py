@@ -5,7 +5,7 @@ from random import Random
 
 import pyarrow as pa
 import pytest
-from engines.spark.changing import FRAGMENT, ORDERED, UNORDERED, Query, shown
+from engines.spark.changing import FRAGMENT, ORDERED, UNORDERED, Query, Shard, shown
 from laws.table_histories import (
     SCHEMA,
     Said,
@@ -32,8 +32,10 @@ from anabranch import (
     difference,
 )
 from anabranch.cli.micro_batches import Lines
-from anabranch.engines.spark.query.status import shard_status, together
-from anabranch.engines.spark.shard import Shard
+from anabranch.engines.spark.level_shard import IDLE
+from anabranch.engines.spark.merge import ROWS_EDGE
+from anabranch.engines.spark.query.level_status import level_status
+from anabranch.engines.spark.query.status import together
 from anabranch.oracle.snapshots import versions_since
 from anabranch.rows.reading import Place, read_rows
 
@@ -253,7 +255,8 @@ def test_nobody_waits_with_a_snapshot_for_a_replica_that_is_idle():
     query.hear([Said("b", "snapshot", 9, "x", 1, "p"), Said("b", "stable", 10, number=1)])
     assert query.output.frontier == BEGINNING
     query.shards = [
-        Shard.load(replace(shard.fragment, idle=("a",)), 0, shard.dump()) for shard in query.shards
+        Shard.load(replace(shard.fragment, idle=(f"{ROWS_EDGE}{IDLE}a",)), 0, shard.dump())
+        for shard in query.shards
     ]
     query.hear([Said("b", "update", 12, "x", 1, "q", number=2), Said("b", "stable", None, number=3)])
     assert shown(query) == [("p", 9, 12), ("q", 12, FOREVER)]
@@ -267,7 +270,7 @@ def test_the_status_says_who_waits_with_a_snapshot_and_whose_rows_begin_at_one()
         batch = pa.RecordBatch.from_pylist([vars(one) for one in rows], SCHEMA)
         parts = dict(query.packing.parcels([[read_rows(query.packing.layout, batch, Place("task 0"))]]))
         heard = [(shard, shard.hear([parts[shard.number]])) for shard in query.shards]
-        return together(1, [shard_status(shard, one, BEGINNING, 0, 0) for shard, one in heard])
+        return together(1, [level_status(shard, one, BEGINNING, 0, 0) for shard, one in heard])
 
     query = Query(ORDERED, replace(FRAGMENT, replicas=("a", "b")), 2, rows=1000)
     query.hear([Said("a", "insert", 1, "x", 1, "p")])

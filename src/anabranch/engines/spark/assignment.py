@@ -14,6 +14,7 @@ from anabranch.model.validity import Quarantine
 from anabranch.plan.graph import Graph
 from anabranch.plan.levels import OUTPUT, Edge, Level
 from anabranch.plan.merge import Merge
+from anabranch.plan.merge_changes import MergeChanges
 from anabranch.plan.node import Node
 
 
@@ -94,7 +95,9 @@ def identities_of(level: Level) -> dict[str, tuple[str, ...] | None]:
 
 
 def _identity(node: Node) -> tuple[str, ...] | None:
-    return node.identity if isinstance(node, Merge) else getattr(node, "table_key", None)
+    if isinstance(node, Merge) and not isinstance(node, MergeChanges):
+        return node.identity
+    return getattr(node, "table_key", None)
 
 
 def dealing_of(edge: Edge, level: Level) -> Dealing:

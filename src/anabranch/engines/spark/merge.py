@@ -21,7 +21,7 @@ from anabranch.engines.spark.one_row import SEVERAL
 from anabranch.engines.spark.replica_frames import in_one_frame
 from anabranch.engines.spark.session.row_types import arrow_schema, check_forms
 from anabranch.engines.spark.session.session import shards_of
-from anabranch.engines.spark.stages import OBSERVED, packed, run_last
+from anabranch.engines.spark.stages import OBSERVED, packed
 from anabranch.engines.spark.telling import Telling
 from anabranch.engines.spark.transport.packing import ROWS, Packing
 from anabranch.engines.spark.transport.shards import shard_ids
@@ -34,6 +34,7 @@ from anabranch.model.span import span, span_or_none
 from anabranch.model.validity import Drop, Policy, Quarantine, Raise
 from anabranch.plan.levels import OUTPUT, Level, levels
 from anabranch.plan.merge import Merge
+from anabranch.plan.merge_changes import MergeChanges
 from anabranch.plan.node import Node
 from anabranch.plan.one_row import several_open_rows
 from anabranch.plan.source import Source
@@ -232,10 +233,8 @@ def merged(
     ids = shard_ids(shards_of(rows.sparkSession))
     unpacking = _unpacking(layout, fragment, schema, len(ids))
     native = not isinstance(rows, DataFrame)
-    packing = Packing(layout, len(ids), rows_per_parcel, ordered=layout.sequence is not None or native)
-    if fragment.key is None:
-        assignment = assignment_of(layout, fragment, schema, len(ids))
-        packing = replace(packing, edge=ROWS_EDGE)
+    ordered = layout.sequence is not None or native
+    packing = Packing(layout, len(ids), rows_per_parcel, ordered=ordered, edge=ROWS_EDGE)
     parcels = packed(rows, packing, ids) if isinstance(rows, DataFrame) else rows.parcels(packing, ids)
     out = spark_schema(rows.schema, unpacking, layout.start, payload_names, fragment.policy)
     out["kind"].metadata[SETTINGS] = msgspec.json.encode(fragment.settings()).decode()
@@ -245,8 +244,7 @@ def merged(
         out["kind"].metadata.update({} if several is None else {SEVERAL: several})
     if not isinstance(rows, DataFrame):
         out["kind"].metadata.update(rows.told(layout))
-    if fragment.key is not None:
-        return run_last(parcels, fragment, ids, OBSERVED, unpacking, out, always=native)
+    assignment = assignment_of(layout, fragment, schema, len(ids))
     return run_level(parcels, assignment, ids, OBSERVED, unpacking, out, always=native)
 
 
@@ -263,8 +261,10 @@ def assignment_of(layout: Layout, fragment: Fragment, schema: pa.Schema, shards:
         silent=fragment.idle,
         lossy=fragment.lossy,
         declared=promised,
+        by_time=fragment.by_time,
     )
-    node = Merge(
+    kind = Merge if fragment.key is None else MergeChanges
+    node = kind(
         inputs=(source,),
         case=fragment.case,
         policy=fragment.policy,

@@ -12,6 +12,7 @@ from anabranch.engines.flow import Flow
 from anabranch.engines.spark.assignment import Assignment, dealing_of
 from anabranch.engines.spark.level_shard import IDLE
 from anabranch.engines.spark.merge import POLICY, SETTINGS, SHARDS
+from anabranch.engines.spark.one_row import SEVERAL
 from anabranch.engines.spark.plan_sources import Read
 from anabranch.engines.spark.stages import OBSERVED
 from anabranch.engines.spark.telling import Telling
@@ -23,7 +24,9 @@ from anabranch.model.validity import Quarantine
 from anabranch.plan.graph import Graph
 from anabranch.plan.levels import OUTPUT, Edge, Level
 from anabranch.plan.merge import Merge
+from anabranch.plan.merge_changes import MergeChanges
 from anabranch.plan.node import Node
+from anabranch.plan.one_row import several_open_rows
 from anabranch.rows.element_columns import REFUSED, TIMES
 from anabranch.rows.refusal import FIELDS
 
@@ -120,6 +123,9 @@ class PlannedQuery:
         }
         if isinstance(root, Merge):
             told[POLICY] = type(root.policy).__name__
+        if isinstance(root, MergeChanges):
+            several = several_open_rows(root.policy, root.case, root.source.of_events)
+            told |= {} if several is None else {SEVERAL: several}
         time = from_arrow_type(unpacking.clock)
         fields = [
             t.StructField("kind", t.StringType(), True, told),

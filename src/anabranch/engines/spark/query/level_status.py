@@ -3,6 +3,7 @@
 from anabranch.engines.spark.level_shard import Heard, LevelShard
 from anabranch.engines.spark.query.status import Replica, ShardStatus
 from anabranch.kernels.merge.merge import Merge
+from anabranch.kernels.merge_changes import MergeChanges
 from anabranch.model.batch import KINDS
 from anabranch.model.clock_columns import clock_of
 
@@ -16,8 +17,10 @@ def level_status(
         adjusts = int((batch.kind == 1).sum())
         said["insert"] += len(batch) - adjusts
         said["adjust"] += adjusts
-    merges = {name: kernel for name, _, kernel in shard.flow.kernels() if isinstance(kernel, Merge)}
-    told = {name: merge.status() for name, merge in merges.items()}
+    merges = {
+        name: kernel for name, _, kernel in shard.flow.kernels() if isinstance(kernel, Merge | MergeChanges)
+    }
+    told = {name: _merge(kernel).status() for name, kernel in merges.items()}
     reports = shard.flow.reports()
     return ShardStatus(
         shard.number,
@@ -40,14 +43,19 @@ def level_status(
     )
 
 
-def _replicas(shard: LevelShard, merges: dict[str, Merge]) -> dict[str, Replica]:
+def _merge(kernel: Merge | MergeChanges) -> Merge:
+    return kernel if isinstance(kernel, Merge) else kernel.merge
+
+
+def _replicas(shard: LevelShard, merges: dict[str, Merge | MergeChanges]) -> dict[str, Replica]:
     """The inputs of merges, after the name of the merge where there are several."""
     left_out: dict[str, int] = {}
     for (edge, name), count in shard.left_out.items():
         left_out[name or edge] = left_out.get(name or edge, 0) + count
     found = {}
     for merge, kernel in merges.items():
-        for name, one in kernel.status().inputs.items():
+        snapshots = {} if isinstance(kernel, Merge) else kernel.snapshots()
+        for name, one in _merge(kernel).status().inputs.items():
             found[name if len(merges) == 1 else f"{merge}: {name}"] = Replica(
                 one.frontier,
                 one.lag,
@@ -63,6 +71,7 @@ def _replicas(shard: LevelShard, merges: dict[str, Merge]) -> dict[str, Replica]
                 one.removed,
                 one.complete,
                 one.holds,
+                *snapshots.get(name, (None, 0)),
             )
     return found
 
