@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from anabranch import Drop, Fact, Properties, Quarantine
-from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.level_shard import LevelShard
 from anabranch.engines.spark.merge import ROWS_EDGE, assignment_of
+from anabranch.engines.spark.merging import Merging
+from anabranch.engines.spark.shard import Shard
 from anabranch.engines.spark.transport import parcel
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.rows.layout import Layout
@@ -40,13 +40,13 @@ def rows(first: int, again: int, channels: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def seconds(channels: int, disorder: int, fragment: Fragment, *, again: bool = False) -> Iterator[float]:
+def seconds(channels: int, disorder: int, merging: Merging, *, again: bool = False) -> Iterator[float]:
     """How long each round takes, or what comes again after it."""
     layout = Layout(
         "at", replica="replica", channel="channel", sequence="sequence", payload=("text",), disorder=disorder
     )
     packing = Packing(layout, 1, ordered=True, edge=ROWS_EDGE)
-    shard = LevelShard(assignment_of(layout, fragment, rows(0, 0, channels).schema, 1))
+    shard = Shard(assignment_of(layout, merging, rows(0, 0, channels).schema, 1))
     for number in range(ROUNDS):
         for time_again in range(1 + again):
             told = read_rows(layout, rows(number * EVENTS, time_again, channels), Place("rows"))
@@ -63,17 +63,17 @@ def main() -> None:
     """Print a line for each."""
     clock, keyed = pa.timestamp("us", "UTC"), Properties.of(Fact.KEYED)
     for channels in (1, 100, 1000):
-        tell(f"used, {channels} channels of a replica", channels, 10, Fragment())
+        tell(f"used, {channels} channels of a replica", channels, 10, Merging())
     for word, answer in (("dropped", Drop()), ("set aside", Quarantine())):
-        late = Fragment(clock=clock, on_invalid=answer)
+        late = Merging(clock=clock, on_invalid=answer)
         tell(f"behind the stable, {word}", 1, 0, late, again=True)
-        repeating = Fragment(clock=clock, on_broken=answer, properties=keyed)
+        repeating = Merging(clock=clock, on_broken=answer, properties=keyed)
         tell(f"repeating a key, {word}", 1, 10**9, repeating, again=True)
 
 
-def tell(what: str, channels: int, disorder: int, fragment: Fragment, *, again: bool = False) -> None:
+def tell(what: str, channels: int, disorder: int, merging: Merging, *, again: bool = False) -> None:
     """Print how many rows a second."""
-    took = list(seconds(channels, disorder, fragment, again=again))[1:]
+    took = list(seconds(channels, disorder, merging, again=again))[1:]
     print(f"{what:<32} {3 * EVENTS / statistics.median(took):>10,.0f} rows/s", flush=True)
 
 

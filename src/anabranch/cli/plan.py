@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch.engines.embedded.merger import Merger
 from anabranch.engines.spark.columns import columns_of
-from anabranch.engines.spark.merge import has_channels, replicas_of
+from anabranch.engines.spark.merge_checks import has_channels, replicas_of
 from anabranch.engines.spark.query.checkpoint import begun, completed
 from anabranch.jobs.merge_sections import ChangesSection, MergeSection
 from anabranch.model.output_policy import Pace

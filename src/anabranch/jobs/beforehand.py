@@ -109,14 +109,15 @@ def check_merge(job: Job, columns: Columns | None) -> Foreseen:
     from pyspark.sql.types import StructType
 
     from anabranch.engines.spark.columns import Columns
-    from anabranch.engines.spark.merge import check_progress, merged_columns, planned
+    from anabranch.engines.spark.merge import merged_columns, planned
+    from anabranch.engines.spark.merge_checks import check_progress
 
-    layout, fragment = job.merge.parts()
+    layout, merging = job.merge.parts()
     if columns is None:
         check_progress(Columns(StructType(), "UTC", is_native=False), layout)
         return Foreseen(None, None)
-    layout, fragment, schema = planned(columns, layout, fragment)
-    return Foreseen(fragment.settings(), merged_columns(columns, layout, fragment, schema))
+    layout, merging, schema = planned(columns, layout, merging)
+    return Foreseen(merging.settings(), merged_columns(columns, layout, merging, schema))
 
 
 def check_sink(job: Job, foreseen: Foreseen) -> None:

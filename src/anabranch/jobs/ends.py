@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import field
 
-from anabranch.engines.spark.merge import declared_properties
+from anabranch.engines.spark.merging import declared_properties
 from anabranch.engines.spark.one_row import SCD, check_one_row, is_scd
 from anabranch.jobs.delta_sections import DeltaSourceSection
 from anabranch.jobs.kafka_sections import KafkaSinkSection, KafkaSourceSection

@@ -21,7 +21,7 @@ from anabranch.rows.vouching import check_answered, in_words, is_inferred
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from anabranch.engines.spark.fragment import Fragment
+    from anabranch.engines.spark.merging import Merging
     from anabranch.engines.spark.native_source import NativeSource
     from anabranch.rows.layout import Layout
 
@@ -89,7 +89,7 @@ class MergeSection(ReplicasSection, kw_only=True):
 
         return ab.merge(rows, **self.arguments())
 
-    def parts(self) -> tuple[Layout, Fragment]:
+    def parts(self) -> tuple[Layout, Merging]:
         """What it says of rows, and of their merge; what is wrong in itself is refused."""
         from anabranch.engines.spark.merge import merge, merge_parts
 
@@ -116,7 +116,7 @@ class ChangesSection(ReplicasSection, kw_only=True):
 
         return ab.merge_changes(rows, **self.arguments())
 
-    def parts(self) -> tuple[Layout, Fragment]:
+    def parts(self) -> tuple[Layout, Merging]:
         """What it says of rows, and of their merge; what is wrong in itself is refused."""
         from anabranch.engines.spark.merge_changes import changes_parts, merge_changes
 

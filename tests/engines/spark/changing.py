@@ -6,9 +6,9 @@ import pyarrow as pa
 from laws.table_histories import SCHEMA, Said
 
 from anabranch import FinalOnly, Relation, Stable
-from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.level_shard import LevelShard
 from anabranch.engines.spark.merge import ROWS_EDGE, assignment_of
+from anabranch.engines.spark.merging import Merging
+from anabranch.engines.spark.shard import Shard as OfALevel
 from anabranch.engines.spark.transport import parcel
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.kernels.merge.merge import Merge
@@ -23,10 +23,10 @@ LAYOUT = Layout(
 )
 UNORDERED = LAYOUT
 ORDERED = replace(LAYOUT, sequence="number")
-FRAGMENT = Fragment(key=("site", "id"))
+MERGING = Merging(key=("site", "id"))
 
 
-class Shard(LevelShard):
+class Shard(OfALevel):
     """A shard of a merge of changes, which is a plan of one node."""
 
     @property
@@ -42,22 +42,22 @@ class Shard(LevelShard):
         return self.changes.merge
 
 
-def shard_of(fragment: Fragment, layout: Layout = LAYOUT) -> Shard:
+def shard_of(merging: Merging, layout: Layout = LAYOUT) -> Shard:
     """The one shard of a merge of changes."""
-    return Shard(assignment_of(layout, fragment, SCHEMA, 1))
+    return Shard(assignment_of(layout, merging, SCHEMA, 1))
 
 
 class Query:
     """State: the shards of a query, and what has come out of them."""
 
-    def __init__(self, layout: Layout, fragment: Fragment = FRAGMENT, shards: int = 1, rows: int = 5) -> None:
+    def __init__(self, layout: Layout, merging: Merging = MERGING, shards: int = 1, rows: int = 5) -> None:
         names = [name for name in SCHEMA.names if name not in layout.roles().values()]
         layout.check(SCHEMA)
         assert set(layout.key) <= set(names)
         self.packing = Packing(layout, shards, rows, ordered=layout.sequence is not None, edge=ROWS_EDGE)
-        fragment = replace(fragment, by_time=fragment.by_time or not self.packing.ordered)
-        self.policy = fragment.policy
-        assignment = assignment_of(layout, fragment, SCHEMA, shards)
+        merging = replace(merging, by_time=merging.by_time or not self.packing.ordered)
+        self.policy = merging.policy
+        assignment = assignment_of(layout, merging, SCHEMA, shards)
         self.shards = [Shard(assignment, number) for number in range(shards)]
         self.output, self.refused = Relation(), []
 
@@ -81,7 +81,7 @@ class Query:
 
     def store(self) -> None:
         """Go on in another process."""
-        self.shards = [Shard.load(shard.fragment, shard.number, shard.dump()) for shard in self.shards]
+        self.shards = [Shard.load(shard.assignment, shard.number, shard.dump()) for shard in self.shards]
 
 
 def shown(query: Query) -> list[tuple[str, int, int]]:

@@ -1,4 +1,4 @@
-"""A fragment driven as Spark drives it, with no Spark: tasks pack rows, shards run behind `TwsTester`."""
+"""A merge driven as Spark drives it, with no Spark: tasks pack rows, shards run behind `TwsTester`."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,15 +12,13 @@ from pyspark.sql.streaming import TwsTester
 
 from anabranch import BEGINNING, FOREVER, Adjust, Attach, Detach, Insert, Stable
 from anabranch.engines.spark import journal
-from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.level_processor import LevelProcessor
-from anabranch.engines.spark.level_shard import LevelShard
 from anabranch.engines.spark.merge import ROWS_EDGE, assignment_of
+from anabranch.engines.spark.merging import Merging
+from anabranch.engines.spark.parcel_rows import parcel_rows
 from anabranch.engines.spark.processor import ShardProcessor
 from anabranch.engines.spark.query.failure import told_to_driver
 from anabranch.engines.spark.query.status import ShardStatus
 from anabranch.engines.spark.shard import Shard
-from anabranch.engines.spark.stages import parcel_rows
 from anabranch.engines.spark.transport import parcel
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.engines.spark.transport.shards import shard_ids
@@ -143,22 +141,13 @@ class Answer:
 Kept = tuple[dict[str, dict[Any, Any]], dict[str, dict[Any, dict[Any, Any]]]]
 
 
-class MergeProcessor(LevelProcessor):
+class MergeProcessor(ShardProcessor):
     """Runs a merge as a plan of one level; what it says are parcels, refusals, and its status last."""
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
         with told_to_driver():
             said = self.answer(key[0], rows)
         yield from said_in_rows(key[0], said.heard.output, said.refused, said.status)
-
-
-class ChangesProcessor(ShardProcessor):
-    """Runs a merge of changes, and says it in the same form."""
-
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
-        with told_to_driver():
-            said = self.answer(key[0], rows)
-        yield from said_in_rows(key[0], *said)
 
 
 def said_in_rows(
@@ -175,19 +164,16 @@ def said_in_rows(
 
 
 class Query:
-    """State: what Spark keeps of the shards of a fragment, and what the worker that runs them holds."""
+    """State: what Spark keeps of the shards of a merge, and what the worker that runs them holds."""
 
-    def __init__(self, fragment: Fragment, shards: int = 1, name: str = "fragment") -> None:
-        self.fragment, self.ids, self.name = fragment, shard_ids(shards), name
+    def __init__(self, merging: Merging, shards: int = 1, name: str = "merging") -> None:
+        self.merging, self.ids, self.name = merging, shard_ids(shards), name
         journal.forget_all()
         self._start()
 
     def _start(self) -> None:
-        if self.fragment.key is None:
-            self.assignment = assignment_of(ORDERED, self.fragment, ROWS, len(self.ids))
-            self.tester = TwsTester(MergeProcessor(self.assignment, self.ids, self.name))
-        else:
-            self.tester = TwsTester(ChangesProcessor(self.fragment, self.ids, self.name))
+        self.assignment = assignment_of(ORDERED, self.merging, ROWS, len(self.ids))
+        self.tester = TwsTester(MergeProcessor(self.assignment, self.ids, self.name))
 
     def hear(self, rows: Iterable[Row]) -> dict[int, Answer]:
         """What the shards that are given anything say about a micro-batch, by their numbers."""
@@ -240,11 +226,7 @@ class Query:
         """Let the worker hold these instead."""
         journal.forget_all()
         for name, (stamp, number, dump) in held.items():
-            if self.fragment.key is None:
-                shard: Any = LevelShard.load(self.assignment, number, dump)
-            else:
-                shard = Shard.load(self.fragment, number, dump)
-            journal._held[name] = journal.Held(stamp, shard)
+            journal._held[name] = journal.Held(stamp, Shard.load(self.assignment, number, dump))
 
 
 def shuffled(rows: Sequence[Any], random: Random) -> list[Any]:

@@ -6,9 +6,9 @@ from engines.spark.driving import ORDERED, ROWS, UNORDERED, Said, record_batch
 
 from anabranch import Insert
 from anabranch.engines.spark.assignment import Assignment
-from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.level_shard import LevelShard
 from anabranch.engines.spark.merge import ROWS_EDGE, assignment_of
+from anabranch.engines.spark.merging import Merging
+from anabranch.engines.spark.shard import Shard as OfALevel
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.engines.spark.transport.parcel import Parcel
 from anabranch.kernels.merge.merge import Merge
@@ -16,19 +16,17 @@ from anabranch.model.elements import Control, Element
 from anabranch.rows.reading import Place, read_rows
 
 
-class Shard(LevelShard):
+class Shard(OfALevel):
     """A shard of a merge of rows, which is a plan of one node."""
 
-    def __init__(self, fragment: Fragment, number: int = 0, states: Any = None) -> None:
-        given = fragment if isinstance(fragment, Assignment) else assigned(fragment)
+    def __init__(self, merging: Merging, number: int = 0, states: Any = None) -> None:
+        given = merging if isinstance(merging, Assignment) else assigned(merging)
         super().__init__(given, number, states)
 
     @classmethod
-    def load(cls, fragment: Fragment, number: int, data: bytes) -> "Shard":
+    def load(cls, merging: Merging, number: int, data: bytes) -> "Shard":
         """The shard that was dumped."""
-        return super().load(
-            fragment if isinstance(fragment, Assignment) else assigned(fragment), number, data
-        )
+        return super().load(merging if isinstance(merging, Assignment) else assigned(merging), number, data)
 
     @property
     def frontiers(self) -> dict[str, dict[str, int]]:
@@ -43,9 +41,9 @@ class Shard(LevelShard):
         return kernel
 
 
-def assigned(fragment: Fragment) -> Assignment:
+def assigned(merging: Merging) -> Assignment:
     """A merge of the rows that tests make, as a plan."""
-    return assignment_of(ORDERED, fragment, ROWS, 1)
+    return assignment_of(ORDERED, merging, ROWS, 1)
 
 
 def event(value: str, start: int, end: int) -> Insert:

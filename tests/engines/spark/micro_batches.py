@@ -1,7 +1,7 @@
 """Random merges as micro-batches of a query: how they are drawn, run in several ways, and judged.
 
 A case is drawn from its seed alone. Its scenario is one of `laws.trial`; here it is cut into
-micro-batches, dealt out to channels, tasks and parcels, and heard by the shards of a fragment.
+micro-batches, dealt out to channels, tasks and parcels, and heard by the shards of a merge.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from pyspark.sql import Row
 
 from anabranch import BEGINNING, FOREVER, Adjust, Attach, Detach, Insert, Pace, Raise, Stable, text
 from anabranch.engines.spark import journal
-from anabranch.engines.spark.fragment import Fragment
+from anabranch.engines.spark.merging import Merging
 from anabranch.engines.spark.transport import parcel
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.engines.spark.transport.parcel import Parcel
@@ -45,7 +45,7 @@ class Drawn:
     channels: int
     ordered: bool
     rows: int
-    fragment: Fragment
+    merging: Merging
     batches: list[list[list[Said]]]
     """Of each micro-batch, what each task is given."""
     surprises: bool
@@ -66,7 +66,7 @@ class Drawn:
         names = tuple(dict.fromkeys(item.input for item in scenario.recording))
         announced = () if surprises or random.random() < 0.5 else names
         declared = not scenario.lossy and random.random() < 0.5
-        fragment = Fragment(
+        merging = Merging(
             None if declared else trial.case,
             scenario.policy,
             trial.pace,
@@ -93,7 +93,7 @@ class Drawn:
             channels,
             ordered,
             random.choice((1, 4, 1000, 1000)),
-            fragment,
+            merging,
             [_tasks(batch, ordered, random) for batch in batches],
             surprises,
             random.choice((0, 0, 500, 1 << 30)),
@@ -215,13 +215,13 @@ class Listener:
         self.promised: dict[str, int] = {}
         self.aside: dict[str, list[list[Element]]] = {}
         self.out: list[Element] = []
-        for name in drawn.fragment.replicas:
+        for name in drawn.merging.replicas:
             self._attach(name, BEGINNING)
 
     @property
     def frontier(self) -> int:
         """Complete inputs lead once the frontier has reached their guarantee; the oracle knows of others."""
-        return self.stable if self.drawn.fragment.lossy else min(self.stable, self.agreed)
+        return self.stable if self.drawn.merging.lossy else min(self.stable, self.agreed)
 
     def hear(self, parcels: list[Parcel]) -> list[Element]:
         """The elements that come of a micro-batch, without stables."""
@@ -332,7 +332,7 @@ class Listener:
 
     def _come_or_go(self, name: str, element: Attach | Detach, waiting: dict[tuple[str, str], int]) -> None:
         guarantee = element.guarantee if isinstance(element, Attach) else BEGINNING
-        guarantee = BEGINNING if name in self.drawn.fragment.lossy else guarantee
+        guarantee = BEGINNING if name in self.drawn.merging.lossy else guarantee
         silent = self.present.get(name) == {}
         if isinstance(element, Attach) and silent and guarantee == BEGINNING:
             return
@@ -357,13 +357,13 @@ class Listener:
     def _promise(self) -> None:
         for name, channels in self.present.items():
             reached = min(channels.values(), default=BEGINNING)
-            if len(channels) >= (self.drawn.fragment.channels or 1) and reached > self.promised[name]:
+            if len(channels) >= (self.drawn.merging.channels or 1) and reached > self.promised[name]:
                 self.promised[name] = reached
                 self._say(self.oracle.push(name, [Stable(reached)]))
         for _ in self.present:  # as often as one may have to wait for another
             for name in self.present:
                 if self.guarantees[name] <= self.agreed:
-                    lagging = self.drawn.fragment.policy.lagging(self.promised[name])
+                    lagging = self.drawn.merging.policy.lagging(self.promised[name])
                     self.agreed = max(self.agreed, lagging)
 
     def _say(self, out: list[Element]) -> None:
@@ -536,7 +536,7 @@ def _embedded(trial: Trial) -> World:
 def fault_of(drawn: Drawn) -> str | None:
     """What is wrong with a merge in micro-batches, or None."""
     batches = drawn.parcels()
-    query, judge, inputs = Query(drawn.fragment, drawn.shards), Judge(drawn), Inputs(drawn)
+    query, judge, inputs = Query(drawn.merging, drawn.shards), Judge(drawn), Inputs(drawn)
     frontiers = dict.fromkeys(range(drawn.shards), BEGINNING)
     listeners = [Listener(drawn) for _ in query.ids] if drawn.seed % 2 else []
     given: list[dict[int, Answer]] = []
@@ -564,7 +564,7 @@ def _other_way(drawn: Drawn, batches: list[list[Row]], given: list[dict[int, Ans
     usual = journal.LEAST, journal.STEPS, journal.CHUNK
     journal.LEAST, journal.STEPS, journal.CHUNK = drawn.least, drawn.steps, drawn.chunk
     try:
-        query = Query(drawn.fragment, drawn.shards)
+        query = Query(drawn.merging, drawn.shards)
         old = query.held()
         for number, (rows, before) in enumerate(zip(batches, given, strict=True)):
             kept = query.kept()

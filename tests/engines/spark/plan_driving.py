@@ -10,10 +10,10 @@ from pyspark.sql.streaming import TwsTester
 
 from anabranch import Raise
 from anabranch.engines.spark import journal
-from anabranch.engines.spark.level_processor import LevelProcessor
+from anabranch.engines.spark.parcel_rows import parcel_rows
 from anabranch.engines.spark.plan_sources import Read, layout_of
 from anabranch.engines.spark.planned_query import PlannedQuery
-from anabranch.engines.spark.stages import parcel_rows
+from anabranch.engines.spark.processor import ShardProcessor
 from anabranch.engines.spark.transport.level_rows import LEVEL_SCHEMA, passed_on
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.engines.spark.transport.shards import shard_ids
@@ -45,7 +45,7 @@ class LeveledQuery:
     def _start(self) -> None:
         self.testers = [
             TwsTester(
-                LevelProcessor(
+                ShardProcessor(
                     self.query.assignment(level),
                     self.ids,
                     f"level {level.number}",

@@ -7,10 +7,10 @@ from engines.spark.hearing import Shard, event, hear, parcels, said
 
 from anabranch import BEGINNING, Case, Detach, Fact, Properties, Stable
 from anabranch import spark as ab
-from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.merge import has_channels, replicas_of
+from anabranch.engines.spark.merge_checks import has_channels, replicas_of
+from anabranch.engines.spark.merging import Merging
 
-AWAITED = Fragment(lossy=True, replicas=("a", "b"))
+AWAITED = Merging(lossy=True, replicas=("a", "b"))
 
 
 class TestIdle:
@@ -58,7 +58,7 @@ class TestIdle:
 class TestChannels:
     """Two channels of one replica, each in order."""
 
-    ORDERED = Fragment(properties=Properties.of("strictly increasing", "insert only"), by_channel=True)
+    ORDERED = Merging(properties=Properties.of("strictly increasing", "insert only"), by_channel=True)
 
     @staticmethod
     def channel(name, *starts, first=0):

@@ -5,10 +5,11 @@ from datetime import timedelta
 
 import pyarrow as pa
 import pytest
+from engines.spark.hearing import Shard
 
 from anabranch import Batch, Insert, Stable
-from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.shard import Shard
+from anabranch.engines.spark.merge import ROWS_EDGE
+from anabranch.engines.spark.merging import Merging
 from anabranch.engines.spark.transport.parcel import Parcel, Voice
 from anabranch.kernels.store.saved import StateFormatError
 from anabranch.model.schema import SchemaError
@@ -18,13 +19,13 @@ SCHEMA = pa.schema([("at", pa.int64()), ("until", pa.int64()), ("who", pa.string
 LAYOUT = Layout("at", "until", replica="who")
 
 
-def read_as(layout: Layout, schema: pa.Schema = SCHEMA) -> Fragment:
-    return Fragment(identity=layout.identity, columns=tuple(layout.settings(schema).items()))
+def read_as(layout: Layout, schema: pa.Schema = SCHEMA) -> Merging:
+    return Merging(identity=layout.identity, columns=tuple(layout.settings(schema).items()))
 
 
 def said(shard: Shard, replica: str, *elements, sequence: int = 0):
     voice = Voice(replica, sequence=sequence)
-    heard = shard.hear([Parcel.of(voice, Batch.of(elements))])
+    heard = shard.hear([replace(Parcel.of(voice, Batch.of(elements)), edge=ROWS_EDGE)])
     assert not heard.refused
     return [element for batch in heard.output for element in batch.elements()]
 
@@ -67,7 +68,7 @@ def test_a_duration_is_told_in_words():
 
 
 def test_state_that_does_not_say_how_rows_were_read_goes_on_and_says_it_from_then_on():
-    before = Shard(Fragment())
+    before = Shard(Merging())
     said(before, "a", Insert({"v": "x"}, 1, 5))
     shard = Shard.load(read_as(LAYOUT), 0, before.dump())
     assert said(shard, "b", Insert({"v": "x"}, 1, 5)) == []

@@ -6,7 +6,7 @@ from random import Random
 import msgspec
 import pyarrow as pa
 import pytest
-from engines.spark.changing import FRAGMENT, LAYOUT, ORDERED, UNORDERED, Query, Shard, shard_of, shown
+from engines.spark.changing import LAYOUT, MERGING, ORDERED, UNORDERED, Query, Shard, shard_of, shown
 from laws.table_histories import SCHEMA, Said, cut, history
 
 from anabranch import (
@@ -18,8 +18,8 @@ from anabranch import (
     difference,
     incompatibility,
 )
-from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.merge import ROWS_EDGE
+from anabranch.engines.spark.merging import Merging
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.kernels.store.saved import StateFormatError
 from anabranch.model.schema import SchemaError
@@ -114,8 +114,8 @@ def test_replicas_in_disorder_are_merged_as_the_oracle_reads_their_changes(seed,
     log = history(random, random.choice((5, 20, 40)), step=0 if layout is ORDERED else 2)
     late, names = random.choice((0, 4, 10)), "ab"[: random.choice((1, 2, 2))]
     copies = [copy_of(log, name, random, late=late, by_time=by_time) for name in names]
-    fragment, shards = replace(FRAGMENT, by_time=by_time), random.choice((1, 2, 3))
-    query = Query(layout, fragment, shards, rows=random.choice((1, 4, 1000)))
+    merging, shards = replace(MERGING, by_time=by_time), random.choice((1, 2, 3))
+    query = Query(layout, merging, shards, rows=random.choice((1, 4, 1000)))
     tables = {copy[0].replica: Table(by_time=by_time) for copy in copies}
     for batch in micro_batches(random, copies):
         query.hear(*dealt(random, batch))
@@ -170,7 +170,7 @@ def test_an_update_may_come_a_micro_batch_before_the_insert_that_it_follows():
 
 
 def test_a_change_that_waits_when_its_replica_leaves_is_refused():
-    query = Query(ORDERED, replace(FRAGMENT, by_time=True))
+    query = Query(ORDERED, replace(MERGING, by_time=True))
     query.hear([Said("a", "update", 6, "x", 1, "b", number=7)])
     query.store()
     query.hear([Said("a", "detach", None, number=8)])
@@ -291,7 +291,7 @@ def test_a_change_that_does_not_fit_is_refused_with_reason_place_and_row_and_the
 
 def test_a_change_behind_the_frontier_of_another_channel_of_its_replica_is_refused():
     layout = replace(ORDERED, channel="site", payload=("id", "v"), key=("id",))
-    query = Query(layout, Fragment(key=("id",)))
+    query = Query(layout, Merging(key=("id",)))
     query.hear([Said("a", "insert", 1, "x", 1, "a"), Said("a", "stable", 9, "x", number=1)])
     query.hear([Said("a", "insert", 5, "y", 2, "b"), Said("a", "insert", 12, "y", 2, "c", number=1)])
     [refused] = query.refused
@@ -301,7 +301,7 @@ def test_a_change_behind_the_frontier_of_another_channel_of_its_replica_is_refus
 
 
 def test_what_the_merge_leaves_out_names_the_change_it_comes_of():
-    query = Query(ORDERED, replace(FRAGMENT, lossy=True, replicas=("a", "b")))
+    query = Query(ORDERED, replace(MERGING, lossy=True, replicas=("a", "b")))
     rows = [Said("a", "insert", 1, "x", 1, "a"), Said("a", "stable", 9, number=1), Said("b", "stable", 1)]
     query.hear([*rows, Said("b", "detach", None, number=1)])
     query.hear([Said("b", "attach", None, number=2), Said("b", "upsert", 2, "x", 7, "b", number=3)])
@@ -311,10 +311,10 @@ def test_what_the_merge_leaves_out_names_the_change_it_comes_of():
 
 
 def test_a_policy_that_raises_stops_at_a_change_that_does_not_fit():
-    query = Query(ORDERED, replace(FRAGMENT, on_invalid=Raise()))
+    query = Query(ORDERED, replace(MERGING, on_invalid=Raise()))
     with pytest.raises(InvalidElementError, match="a:3 of input 'a' changes a row that is not there"):
         query.hear([Said("a", "delete", 7, "x", 2, number=3)])
-    query = Query(ORDERED, replace(FRAGMENT, on_invalid=Raise(), by_time=True))
+    query = Query(ORDERED, replace(MERGING, on_invalid=Raise(), by_time=True))
     query.hear([Said("a", "delete", 7, "x", 2, number=3)])
     with pytest.raises(InvalidElementError, match="a:3 of input 'a' changes a row that is not there"):
         query.hear([Said("a", "stable", 8, number=4)])
@@ -357,15 +357,15 @@ def test_progress_may_come_from_a_bound_on_disorder():
 @pytest.mark.parametrize(
     ("written", "loaded", "says"),
     [
-        (FRAGMENT, Fragment(), r"begun with key \('site', 'id'\), this query has None"),
-        (Fragment(), FRAGMENT, "begun with key None, this query has"),
-        (FRAGMENT, Fragment(key=("id",)), r"this query has \('id',\)"),
+        (MERGING, Merging(), r"begun with key \('site', 'id'\), this query has None"),
+        (Merging(), MERGING, "begun with key None, this query has"),
+        (MERGING, Merging(key=("id",)), r"this query has \('id',\)"),
     ],
 )
 def test_the_state_of_a_query_that_read_otherwise_is_not_taken(written, loaded, says):
     shard = shard_of(replace(written, replicas=("a",)))
     with pytest.raises(StateFormatError, match=says):
-        Shard.load(shard_of(loaded).fragment, 0, shard.dump())
+        Shard.load(shard_of(loaded).assignment, 0, shard.dump())
 
 
 def test_the_bytes_of_a_shard_count_its_tables():
@@ -393,5 +393,5 @@ def test_changes_are_counted_by_what_they_say_happened():
     rows = [{"op": word, "at": n, "replica": "a", "site": "x", "id": 1} for n, word in enumerate(words)]
     packing = Packing(LAYOUT, 1, edge=ROWS_EDGE)
     read = read_rows(packing.layout, pa.RecordBatch.from_pylist(rows, SCHEMA), Place("task"))
-    heard = shard_of(FRAGMENT).hear([part for _, part in packing.parcels([[read]])])
+    heard = shard_of(MERGING).hear([part for _, part in packing.parcels([[read]])])
     assert heard.heard == {"insert": 1, "update": 2, "delete": 1, "upsert": 1, "stable": 1}

@@ -14,18 +14,42 @@ from pyspark.sql.streaming import TwsTester
 
 from anabranch import BEGINNING, FOREVER, Adjust, Case, Insert, Raise, Stable
 from anabranch.engines.spark import journal
-from anabranch.engines.spark.fragment import Fragment
+from anabranch.engines.spark.assignment import Assignment
 from anabranch.engines.spark.journal import Head, Journal, forget_all
+from anabranch.engines.spark.merge import ROWS_EDGE, assignment_of
+from anabranch.engines.spark.merging import Merging
 from anabranch.engines.spark.processor import ShardProcessor
 from anabranch.engines.spark.query.failure import WorkerError, failure
-from anabranch.engines.spark.shard import Shard
+from anabranch.engines.spark.shard import IDLE, Shard
 from anabranch.engines.spark.transport.packing import Packing, split
 from anabranch.engines.spark.transport.parcel import Parcel, Voice, to_bytes
 from anabranch.kernels.store.saved import StateFormatError
 from anabranch.model.batch import Batch
 from anabranch.model.validity import InvalidElementError
+from anabranch.rows.layout import Layout
 
-FRAGMENT = Fragment(Case.R3)
+LAYOUT = Layout("start", "end", "old_end", kind="kind", replica="replica", payload=("id",))
+COLUMNS = pa.schema(
+    [
+        ("kind", pa.string()),
+        *((name, pa.int64()) for name in ("start", "end", "old_end")),
+        ("replica", pa.string()),
+        ("id", pa.int64()),
+    ]
+)
+
+
+def assigned(merging: Merging) -> Assignment:
+    """A merge of rows that have a number, as a plan."""
+    return assignment_of(LAYOUT, merging, COLUMNS, 1)
+
+
+ASSIGNMENT = assigned(Merging(Case.R3))
+
+
+def live(shard: Shard) -> int:
+    """How many events a shard holds."""
+    return sum(report.live for report in shard.flow.reports().values())
 
 
 @dataclass
@@ -68,9 +92,9 @@ class Counted:
 class Store:
     """The state variables of one shard, counted."""
 
-    def __init__(self, fragment: Fragment = FRAGMENT) -> None:
-        self.fragment = fragment
-        handle = TwsTester(ShardProcessor(fragment, (0,))).handle
+    def __init__(self, assignment: Assignment = ASSIGNMENT) -> None:
+        self.assignment = assignment
+        handle = TwsTester(ShardProcessor(assignment, (0,))).handle
         handle.setGroupingKey(0)
         self.head = Counted(handle.getValueState("head", "body binary"))
         self.snapshot = Counted(handle.getMapState("snapshot", "chunk int", "body binary"))
@@ -82,7 +106,7 @@ class Store:
         """Hear a micro-batch as a worker does; the bytes that the state has then."""
         for variable in self.variables:
             variable.clear()
-        kept = Journal(self.fragment, 1, *self.variables)
+        kept = Journal(self.assignment, 1, *self.variables)
         head, shard = kept.recall(name, 0)
         shard.hear([journal.from_bytes(body) for body in bodies])
         return kept.record(name, head, shard, list(bodies))
@@ -90,7 +114,7 @@ class Store:
     def recalled(self) -> Shard:
         """The shard as a new worker knows it."""
         forget_all()
-        return Journal(self.fragment, 1, *self.variables).recall("here", 0)[1]
+        return Journal(self.assignment, 1, *self.variables).recall("here", 0)[1]
 
     def known(self) -> Head:
         return msgspec.msgpack.decode(self.head.variable.get()[0], type=Head)
@@ -105,7 +129,12 @@ def events(count: int, first: int = 0, start: int = 0) -> bytes:
     nothing = np.zeros(count, np.int64)
     payload = pa.RecordBatch.from_pydict({"id": np.arange(first, first + count)})
     batch = Batch(nothing.astype(np.int8), nothing + start, nothing + FOREVER, nothing, payload)
-    ((_, part),) = split(Parcel.of(Voice("a", "", first), batch), None, 1)
+    return heard(first, batch)
+
+
+def heard(first: int, batch: Batch) -> bytes:
+    """What a replica says from one place in its order on, as a parcel."""
+    ((_, part),) = split(replace(Parcel.of(Voice("a", "", first), batch), edge=ROWS_EDGE), None, 1)
     return to_bytes(part)
 
 
@@ -114,7 +143,7 @@ def test_a_large_state_is_written_once_and_small_changes_cost_what_they_are():
     store = Store()
     store.step(events(1_000_000))
     whole = store.written
-    assert store.recalled().merge.status().live == 1_000_000
+    assert live(store.recalled()) == 1_000_000
     assert whole > 5_000_000
     change = len(events(1_000, 1_000_000))
     for step in range(10):
@@ -145,7 +174,7 @@ def test_a_snapshot_is_written_when_more_has_been_heard_than_it_holds(monkeypatc
         assert sum(one.bytes for one in head.steps) < head.ratio * shard.nbytes, "a snapshot would be smaller"
     assert snapshots
     assert len(snapshots) < 10
-    assert store.recalled().merge.status().live == 1_000 + 59 * 200
+    assert live(store.recalled()) == 1_000 + 59 * 200
 
 
 def test_what_was_heard_before_a_snapshot_is_removed(monkeypatch):
@@ -161,11 +190,10 @@ def test_what_was_heard_before_a_snapshot_is_removed(monkeypatch):
 def test_a_snapshot_that_is_smaller_than_the_last_leaves_nothing_of_it(monkeypatch):
     monkeypatch.setattr(journal, "STEPS", 0)
     monkeypatch.setattr(journal, "CHUNK", 1_000)
-    store = Store(Fragment(Case.R3, remember=0))
+    store = Store(assigned(Merging(Case.R3, remember=0)))
     store.step(events(2_000))
     many = len(list(store.snapshot.variable.keys()))
-    stable = Parcel.of(Voice("a", "", 10_000), Batch.of([Stable(FOREVER)]))
-    store.step(to_bytes(stable))
+    store.step(heard(10_000, Batch.of([Stable(FOREVER)])))
     few = len(list(store.snapshot.variable.keys()))
     assert few < many
     assert few == store.known().snapshot.chunks
@@ -181,7 +209,7 @@ def test_values_are_cut_into_chunks_and_put_together(chunk, monkeypatch):
     longest = max(len(events(10, first)) for first in (10, 20, 30))
     assert all(size <= max(chunk, longest) + 8 + longest for size in store.heard.written)
     assert len(store.heard.written) == (3 if chunk < longest else 1)
-    assert store.recalled().merge.status().live == 40
+    assert live(store.recalled()) == 40
 
 
 @pytest.mark.parametrize("chunk", [9, 20, 33, 64])
@@ -223,22 +251,21 @@ class TestWorkers:
         store.heard.variable.state[0] = heard
         store.step(events(10, 20))
         assert store.snapshot.read
-        assert store.recalled().merge.status().live == 20
+        assert live(store.recalled()) == 20
 
     def test_a_shard_of_a_query_with_other_settings_is_not_used(self):
         """One session may run a query again on its checkpoint with another meaning."""
         store = Store()
         store.step(events(10))
-        store.fragment = Fragment(Case.R3, identity=("id",))
+        store.assignment = assigned(Merging(Case.R3, identity=("id",)))
         with pytest.raises(StateFormatError, match="the checkpoint was begun with identity"):
             store.step(events(10, 10))
 
     def test_what_was_heard_is_heard_again_with_those_idle_that_were_then(self):
-        store = Store(Fragment(lossy=True, replicas=("a", "b")))
+        store = Store(assigned(Merging(lossy=True, replicas=("a", "b"))))
         for time in (5, 7):
-            ((_, stable),) = split(Parcel.of(Voice("a", "", time), Batch.stable(time)), None, 1)
-            store.step(to_bytes(stable))
-        store.fragment = replace(store.fragment, idle=("b",))
+            store.step(heard(time, Batch.stable(time)))
+        store.assignment = replace(store.assignment, idle=(f"{ROWS_EDGE}{IDLE}b",))
         assert store.recalled().frontier == BEGINNING
         assert store.recalled().hear([]).output == []
         store.step()
@@ -249,19 +276,19 @@ class TestWorkers:
         store.step(events(10))
         store.step(events(10, 10))
         held = journal._held["here"]
-        old = journal.Held(held.stamp, Shard.load(FRAGMENT, 0, held.shard.dump()))
+        old = journal.Held(held.stamp, Shard.load(ASSIGNMENT, 0, held.shard.dump()))
         store.step(events(10, 20))
         store.step(events(10, 30))
         journal._held["here"] = old
         store.step(events(10, 40))
         assert store.snapshot.read == []
         assert len(store.heard.read) == 2
-        assert store.recalled().merge.status().live == 50
+        assert live(store.recalled()) == 50
 
     def test_a_micro_batch_that_fails_changes_nothing(self):
         """Spark tries again, perhaps in the same worker, with what it kept."""
-        fragment = Fragment(Case.R3, on_invalid=Raise())
-        query, calm = Query(fragment), Query(fragment)
+        merging = Merging(Case.R3, on_invalid=Raise())
+        query, calm = Query(merging), Query(merging)
         packing = Packing(driving.ORDERED, 1, ordered=True)
 
         def rows(*said):
@@ -311,7 +338,7 @@ class TestDamage:
 
     def test_state_of_another_number_of_shards(self, store):
         with pytest.raises(StateFormatError, match="written with 1 shards, and the query has 3") as error:
-            Journal(FRAGMENT, 3, *store.variables).recall("here", 0)
+            Journal(ASSIGNMENT, 3, *store.variables).recall("here", 0)
         assert "shards=1" in error.value.__notes__[0]
 
     @pytest.mark.parametrize("place", [0, 20, 60, -1])
@@ -325,7 +352,7 @@ class TestDamage:
             with pytest.raises(StateFormatError, match="CRC-32"):
                 store.recalled()
             variable.updateValue((0,), whole)
-        assert store.recalled().merge.status().live == 200
+        assert live(store.recalled()) == 200
 
     def test_a_chunk_that_is_missing(self, store):
         store.snapshot.variable.removeKey((0,))
@@ -344,20 +371,20 @@ class TestDamage:
 
     def test_state_of_another_micro_batch(self, store):
         """Files of a state store that changed places are whole, and not what they should be."""
-        books = Journal(FRAGMENT, 1, *store.variables)
+        books = Journal(ASSIGNMENT, 1, *store.variables)
         head, shard = books.recall("here", 0)
         books.record("here", head, shard, [], 5)
         for batch, words in ((5, "state of 4, and of shard 0 this is that of 5"), (3, "this is that of 5")):
             with pytest.raises(StateFormatError, match=words) as error:
                 books.recall("here", 0, batch)
             assert "damaged" in error.value.__notes__[0]
-        assert books.recall("here", 0, 6, always=True)[1].merge.status().live == 200
-        assert books.recall("here", 0, 9)[1].merge.status().live == 200, "there were no rows meanwhile"
+        assert live(books.recall("here", 0, 6, always=True)[1]) == 200
+        assert live(books.recall("here", 0, 9)[1]) == 200, "there were no rows meanwhile"
         with pytest.raises(StateFormatError, match="state of 8, and of shard 0 this is that of 5"):
             books.recall("here", 0, 9, always=True)
 
     def test_a_shard_without_state_where_every_shard_has_been_called(self):
-        books = Journal(FRAGMENT, 1, *Store().variables)
+        books = Journal(ASSIGNMENT, 1, *Store().variables)
         assert books.recall("here", 0, 0, always=True)[0] is None
         assert books.recall("here", 0, 3)[0] is None
         with pytest.raises(StateFormatError, match="state of 2, and of shard 0 there is none"):

@@ -5,7 +5,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from engines.spark.changing import FRAGMENT, ORDERED, Query
+from engines.spark.changing import MERGING, ORDERED, Query
 from laws.table_histories import Said, cut, history
 
 from anabranch import (
@@ -51,8 +51,8 @@ def test_after_every_micro_batch_a_key_has_one_open_row_at_most(seed, policy, pr
     positions = [0, random.choice((0, random.randrange(1, 40)))]
     copies = [said_by(random, name, log, n) for name, n in zip("ab", positions, strict=True)]
     policy = policy or policy_of_changes(None, properties)
-    fragment = replace(FRAGMENT, policy=policy, properties=properties, replicas=("a", "b"))
-    query = Query(ORDERED, fragment, random.choice((1, 2)), rows=1000)
+    merging = replace(MERGING, policy=policy, properties=properties, replicas=("a", "b"))
+    query = Query(ORDERED, merging, random.choice((1, 2)), rows=1000)
     batches = [[] for _ in range(8)]
     for copy in copies:
         parts = cut(random, copy)

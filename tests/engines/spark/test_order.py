@@ -4,14 +4,13 @@ from random import Random
 
 import pytest
 from engines.spark.driving import Said
-from engines.spark.hearing import event, hear, parcels, said
+from engines.spark.hearing import Shard, event, hear, parcels, said
 from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch import Case, Pace, Stable
-from anabranch.engines.spark.fragment import Fragment
+from anabranch.engines.spark.merging import Merging
 from anabranch.engines.spark.order import turns_of
-from anabranch.engines.spark.shard import Shard
 
 tasks_of_one_channel = st.lists(
     st.lists(st.integers(0, 12), min_size=1, max_size=4).map(sorted), min_size=1, max_size=6
@@ -73,7 +72,7 @@ def test_rounds_do_not_depend_on_the_order_of_parcels(tasks, seed):
 @pytest.mark.parametrize("second", [2, 1])
 def test_who_goes_on_in_the_place_where_it_was_cut_is_not_late(second):
     """Several rows of one place, as of one record, may be in the parcels of two tasks."""
-    shard = Shard(Fragment(Case.R4, pace=Pace.FASTEST, lossy=True, replicas=("a", "b")))
+    shard = Shard(Merging(Case.R4, pace=Pace.FASTEST, lossy=True, replicas=("a", "b")))
     first = said(event("u", 1, 5), event("v", 2, 5), event("w", 3, 5))
     again = said(event("x", 4, 5), Stable(9), first=second)
     assert len(hear(shard, first, again, said(Stable(9), who="b"))) == 4

@@ -25,9 +25,9 @@ from anabranch import (
     Raise,
     Stable,
 )
-from anabranch.engines.spark import level_shard as sharding
-from anabranch.engines.spark.fragment import Fragment
+from anabranch.engines.spark import shard as sharding
 from anabranch.engines.spark.merge import ROWS_EDGE
+from anabranch.engines.spark.merging import Merging
 from anabranch.kernels.store.saved import MARK, StateFormatError
 from anabranch.model.elements import Element
 from anabranch.model.output_policy import EveryChange, FinalOnly, FirstThenFinal
@@ -55,7 +55,7 @@ class TestManyChannels:
     def test_they_say_what_they_say_one_by_one(self, monkeypatch, tasks, enough):
         monkeypatch.setattr(sharding, "ENOUGH", enough)
         told = self.tasks(40, 3)
-        shard = Shard(Fragment(policy=EveryChange()))
+        shard = Shard(Merging(policy=EveryChange()))
         heard = shard.hear(parcels(*(told if tasks == 2 else [told[0] + told[1]]), rows=10_000))
         out = [element for batch in heard.output for element in batch.elements()]
         assert out == [event(f"{n} {k}", 10 + k, 90) for n in range(40) for k in range(3)]
@@ -65,7 +65,7 @@ class TestManyChannels:
 
     def pushes(self, monkeypatch, count: int) -> list[str]:
         """Who says something to the merge when so many channels speak."""
-        shard, pushes = Shard(Fragment()), []
+        shard, pushes = Shard(Merging()), []
         for way in ("push", "advance"):
             call = getattr(shard.merge, way)
             monkeypatch.setattr(
@@ -88,8 +88,8 @@ class TestManyChannels:
 
     def test_what_the_merge_refuses_of_them_is_placed(self):
         repeats = [row for n in range(3) for row in said(event("v", 5, 9), channel=str(n), first=10 * n)]
-        fragment = Fragment(Case.R3, properties=Properties.of(Fact.KEYED))
-        heard = Shard(fragment).hear(parcels(repeats[:2], repeats[2:]))
+        merging = Merging(Case.R3, properties=Properties.of(Fact.KEYED))
+        heard = Shard(merging).hear(parcels(repeats[:2], repeats[2:]))
         assert [refused.place for refused in heard.refused] == ["a/1 row 10", "a/2 row 20"]
 
 
@@ -101,7 +101,7 @@ class TestOrder:
     @pytest.mark.parametrize("rows", [1, 2, 1000])
     def test_parcels_may_come_in_any_order(self, rows):
         tasks = [said(element, first=n) for n, element in enumerate(self.STORY)]
-        shard = Shard(Fragment(policy=EveryChange()))
+        shard = Shard(Merging(policy=EveryChange()))
         assert hear(shard, *tasks[::-1], rows=rows) == [
             event("v", 1, 5),
             Adjust({"value": "v"}, 1, 5, 9),
@@ -111,17 +111,17 @@ class TestOrder:
 
     def test_parcels_may_overlap(self):
         story = said(*self.STORY, Stable(4), event("w", 6, 7), Stable(6))
-        shard = Shard(Fragment(policy=EveryChange()))
+        shard = Shard(Merging(policy=EveryChange()))
         assert len(hear(shard, story[1::2], story[::2])) == 4
         assert shard.frontier == 6
 
     def test_stables_count_where_they_were_said(self):
-        shard = Shard(Fragment())
+        shard = Shard(Merging())
         heard = shard.hear(parcels(said(Stable(5), event("v", 3, 9))))
         assert [refused.rule for refused in heard.refused] == ["insert-behind-stable"]
 
     def test_stables_of_an_unknown_order_count_at_the_end(self):
-        shard = Shard(Fragment())
+        shard = Shard(Merging())
         assert hear(shard, said(Stable(5), event("v", 3, 9)), ordered=False) == [event("v", 3, 9)]
         assert shard.frontier == 5
         heard = shard.hear(parcels(said(event("w", 4, 9)), ordered=False))
@@ -129,27 +129,27 @@ class TestOrder:
 
     def test_events_of_all_replicas_come_before_the_stables_of_any(self):
         """Nobody is late only because another came first."""
-        shard = Shard(Fragment(Case.R4, lossy=True))
+        shard = Shard(Merging(Case.R4, lossy=True))
         out = hear(shard, said(Stable(9), who="a"), said(event("v", 3, 5), Stable(9), who="b"))
         assert out == [event("v", 3, 5)]
         assert shard.frontier == 9
 
     def test_a_replica_is_as_far_as_the_slowest_of_its_channels(self):
-        shard = Shard(Fragment())
+        shard = Shard(Merging())
         hear(shard, said(Stable(9), channel="x"), said(Stable(4), channel="y"))
         assert shard.frontier == 4
         hear(shard, said(Stable(7), channel="y", first=1))
         assert shard.frontier == 7
 
     def test_channels_that_are_counted_are_all_waited_for(self):
-        shard = Shard(Fragment(channels=2))
+        shard = Shard(Merging(channels=2))
         hear(shard, said(Stable(9), channel="x"))
         assert shard.frontier == BEGINNING
         hear(shard, said(Stable(4), channel="y"))
         assert shard.frontier == 4
 
     def test_a_micro_batch_may_hold_a_restart(self):
-        shard = Shard(Fragment(Case.R3))
+        shard = Shard(Merging(Case.R3))
         story = said(
             event("v", 1, 9), Stable(3), Detach(), Attach(), event("v", 1, 9), event("w", 4, 9), Stable(5)
         )
@@ -157,21 +157,21 @@ class TestOrder:
         assert shard.frontier == 5
 
     def test_stables_before_a_detach_count_where_the_order_is_unknown(self):
-        shard = Shard(Fragment())
+        shard = Shard(Merging())
         hear(shard, said(event("v", 1, 9), Stable(3), Detach()), ordered=False)
         assert shard.frontier == 3
 
     def test_output_is_put_together_up_to_a_size(self, monkeypatch):
         monkeypatch.setattr(sharding, "TOGETHER", 5)
-        heard = Shard(Fragment()).hear(parcels(*(said(event("v", n, n + 1), first=n) for n in range(12))))
+        heard = Shard(Merging()).hear(parcels(*(said(event("v", n, n + 1), first=n) for n in range(12))))
         assert [len(batch) for batch in heard.output] == [5, 5, 2]
 
     def test_nothing_heard_is_nothing_said(self):
-        heard = Shard(Fragment()).hear([])
+        heard = Shard(Merging()).hear([])
         assert (heard.output, heard.refused, heard.heard) == ([], [], {})
 
     def test_what_is_heard_is_counted_by_kind(self):
-        heard = Shard(Fragment()).hear(parcels(said(Attach(), *self.STORY, Detach())))
+        heard = Shard(Merging()).hear(parcels(said(Attach(), *self.STORY, Detach())))
         assert heard.heard == {"attach": 1, "insert": 1, "adjust": 2, "stable": 1, "detach": 1}
 
 
@@ -185,80 +185,80 @@ class TestPatience:
     def hear(self, shard: Shard, *tasks) -> list[Element]:
         return hear(shard, *(said(*task) for task in tasks), ordered=False)
 
-    @pytest.mark.parametrize("fragment", [Fragment(Case.R3), Fragment(Case.R4), Fragment(lossy=True)])
-    def test_an_adjust_that_is_read_before_its_insert_corrects_it(self, fragment):
-        shard = Shard(fragment)
+    @pytest.mark.parametrize("merging", [Merging(Case.R3), Merging(Case.R4), Merging(lossy=True)])
+    def test_an_adjust_that_is_read_before_its_insert_corrects_it(self, merging):
+        shard = Shard(merging)
         out = self.hear(shard, [adjust(1, 5, 9)], [event("v", 1, 5), Stable(20)])
         assert out == [event("v", 1, 5), adjust(1, 5, 9)]
 
-    @pytest.mark.parametrize("fragment", [Fragment(Case.R3), Fragment(Case.R4), Fragment(lossy=True)])
-    def test_a_chain_of_adjusts_is_heard_in_its_order(self, fragment):
-        fragment = replace(fragment, policy=EveryChange())
-        out = self.hear(Shard(fragment), [adjust(1, 7, 9), adjust(1, 5, 7)], [event("v", 1, 5)])
+    @pytest.mark.parametrize("merging", [Merging(Case.R3), Merging(Case.R4), Merging(lossy=True)])
+    def test_a_chain_of_adjusts_is_heard_in_its_order(self, merging):
+        merging = replace(merging, policy=EveryChange())
+        out = self.hear(Shard(merging), [adjust(1, 7, 9), adjust(1, 5, 7)], [event("v", 1, 5)])
         assert out == [event("v", 1, 5), adjust(1, 5, 7), adjust(1, 7, 9)]
 
     def test_what_came_and_went_in_one_micro_batch_is_not_there(self):
-        shard = Shard(Fragment(Case.R3))
+        shard = Shard(Merging(Case.R3))
         out = self.hear(shard, [adjust(1, 5, 1)], [event("v", 1, 5), Stable(20)])
         assert out == [event("v", 1, 5), adjust(1, 5, 1)]
 
     @pytest.mark.parametrize("case", [Case.R3, Case.R4])
     def test_what_was_there_and_goes_and_comes_again_is_there(self, case):
         """The same rows as when it came and went: what the replica showed before tells them apart."""
-        shard = Shard(Fragment(case, policy=EveryChange()))
+        shard = Shard(Merging(case, policy=EveryChange()))
         self.hear(shard, [event("v", 1, 5)])
         out = self.hear(shard, [adjust(1, 5, 1)], [event("v", 1, 5), Stable(20)])
         assert out == [adjust(1, 5, 1), event("v", 1, 5)]
 
     def test_an_event_is_there_once_at_most_where_that_can_be(self):
-        shard = Shard(Fragment(properties=Properties.of("keyed"), policy=EveryChange()))
+        shard = Shard(Merging(properties=Properties.of("keyed"), policy=EveryChange()))
         out = self.hear(shard, [event("v", 1, 8)], [event("v", 1, 5)], [adjust(1, 5, 1)])
         assert out == [event("v", 1, 5), adjust(1, 5, 1), event("v", 1, 8)]
 
     def test_an_end_may_come_back(self):
-        shard = Shard(Fragment(Case.R4, policy=EveryChange()))
+        shard = Shard(Merging(Case.R4, policy=EveryChange()))
         out = self.hear(shard, [adjust(1, 5, 9)], [adjust(1, 7, 5), event("v", 1, 5)], [adjust(1, 5, 7)])
         assert out == [event("v", 1, 5), adjust(1, 5, 7), adjust(1, 7, 5), adjust(1, 5, 9)]
 
     def test_true_repeats_find_an_end_each(self):
-        shard = Shard(Fragment(Case.R4, policy=EveryChange()))
+        shard = Shard(Merging(Case.R4, policy=EveryChange()))
         out = self.hear(shard, [adjust(1, 5, 9), adjust(1, 5, 9)], [event("v", 1, 5), event("v", 1, 5)])
         assert out == [event("v", 1, 5), adjust(1, 5, 9)] * 2
 
     def test_an_adjust_that_finds_no_end_is_heard_last(self):
-        shard = Shard(Fragment(Case.R4, policy=EveryChange(), lossy=True))
+        shard = Shard(Merging(Case.R4, policy=EveryChange(), lossy=True))
         out = self.hear(shard, [adjust(1, 6, 7), adjust(1, 5, 9)], [event("v", 1, 5)])
         assert out[:2] == [event("v", 1, 5), adjust(1, 5, 9)]
 
     def test_replicas_wait_for_themselves_only(self):
-        shard = Shard(Fragment(Case.R4, lossy=True, policy=EveryChange()))
+        shard = Shard(Merging(Case.R4, lossy=True, policy=EveryChange()))
         tasks = said(adjust(1, 5, 9), who="a"), said(event("v", 1, 5), who="b")
         assert hear(shard, *tasks, ordered=False)[0] != event("v", 1, 5)
 
     def test_what_waits_is_heard_before_its_replica_leaves(self):
-        shard = Shard(Fragment(Case.R3))
+        shard = Shard(Merging(Case.R3))
         story = [adjust(1, 5, 9), event("v", 1, 5), Stable(20), Detach(), Attach(), event("v", 21, 25)]
         assert self.hear(shard, story) == [event("v", 1, 5), adjust(1, 5, 9), event("v", 21, 25)]
         assert shard.frontier == 20
 
     def test_what_is_said_after_an_attach_waits_for_what_follows_it(self):
-        shard = Shard(Fragment(Case.R3, policy=EveryChange()))
+        shard = Shard(Merging(Case.R3, policy=EveryChange()))
         story = [event("v", 1, 5), Detach(), Attach(), adjust(7, 8, 9), event("v", 7, 8)]
         assert self.hear(shard, story) == [event("v", 1, 5), event("v", 7, 8), adjust(7, 8, 9)]
 
     def test_what_waits_is_counted_once(self):
-        shard = Shard(Fragment(Case.R3))
+        shard = Shard(Merging(Case.R3))
         rows = parcels(said(adjust(1, 5, 9)), said(event("v", 1, 5)), ordered=False)
         assert shard.hear(rows).heard == {"insert": 1, "adjust": 1}
 
     def test_where_the_order_is_known_nothing_waits(self):
-        shard = Shard(Fragment(Case.R3))
+        shard = Shard(Merging(Case.R3))
         assert hear(shard, said(adjust(1, 5, 9), event("v", 1, 5), Stable(20))) == [event("v", 1, 5)]
 
 
 class TestRefusals:
     def test_what_breaks_a_rule_is_told_with_its_place_and_the_rest_is_used(self):
-        shard = Shard(Fragment())
+        shard = Shard(Merging())
         heard = shard.hear(
             parcels(
                 said(
@@ -282,7 +282,7 @@ class TestRefusals:
         assert shard.left_out == {(ROWS_EDGE, "a"): 3}
 
     def test_who_has_left_says_nothing(self):
-        shard = Shard(Fragment())
+        shard = Shard(Merging())
         heard = shard.hear(parcels(said(event("v", 1, 3), Detach(), event("w", 1, 3), Stable(4), Detach())))
         assert [(r.rule, r.place) for r in heard.refused] == [
             ("detached-input", f"a/x row {n}") for n in (2, 3, 4)
@@ -292,27 +292,27 @@ class TestRefusals:
     def test_an_adjust_of_nothing_is_told_where_the_merge_finds_it(self):
         """The merge, not the shard, knows which events there are and what was promised of them."""
         properties = Properties.of(Fact.STRICTLY_INCREASING, Fact.INSERT_ONLY)
-        shard = Shard(Fragment(properties=properties))
+        shard = Shard(Merging(properties=properties))
         heard = shard.hear(parcels(said(event("v", 4, 9), event("w", 2, 9), event("x", 5, 9), first=7)))
         assert [(r.rule, r.place) for r in heard.refused] == [("broken-property", "a/x row 8")]
         assert [e for batch in heard.output for e in batch.elements()] == [event("v", 4, 9), event("x", 5, 9)]
 
     def test_what_comes_late_is_told(self):
-        shard = Shard(Fragment(Case.R4, lossy=True))
+        shard = Shard(Merging(Case.R4, lossy=True))
         hear(shard, said(Stable(5), who="a"))
         heard = shard.hear(parcels(said(event("v", 2, 3), event("w", 6, 7), who="b")))
         assert [(r.rule, r.replica, r.place) for r in heard.refused] == [("late", "b", "b/x row 0")]
 
     def test_what_is_dropped_is_not_told(self):
-        shard = Shard(Fragment(on_invalid=Drop()))
+        shard = Shard(Merging(on_invalid=Drop()))
         heard = shard.hear(parcels(said(event("v", 5, 5), event("w", 1, 3))))
         assert not heard.refused
         assert len(heard.output[0]) == 1
 
     def test_where_nothing_may_be_refused_it_is_an_error(self):
         with pytest.raises(InvalidElementError, match="x:70 of input 'a' has an empty lifetime"):
-            Shard(Fragment(on_invalid=Raise())).hear(parcels(said(event("v", 5, 5), first=70)))
-        broken = Fragment(Case.R0, on_broken=Raise())
+            Shard(Merging(on_invalid=Raise())).hear(parcels(said(event("v", 5, 5), first=70)))
+        broken = Merging(Case.R0, on_broken=Raise())
         with pytest.raises(BrokenPropertyError, match="strictly increasing"):
             Shard(broken).hear(parcels(said(event("v", 4, 9), event("w", 4, 9))))
 
@@ -320,37 +320,37 @@ class TestRefusals:
 class TestState:
     @pytest.mark.parametrize("case", list(Case), ids=lambda case: case.name)
     def test_a_shard_that_was_dumped_goes_on_as_the_one_that_was_not(self, case):
-        there, here = Shard(Fragment(case)), Shard(Fragment(case))
+        there, here = Shard(Merging(case)), Shard(Merging(case))
         for start in range(6):
             said_now = said(event("v", start, start + 9), Stable(start), first=2 * start, who="ab"[start % 2])
             assert hear(there, said_now) == hear(here, said_now)
-            there = Shard.load(there.fragment, 0, there.dump())
+            there = Shard.load(there.assignment, 0, there.dump())
             assert there.frontier == here.frontier == start
             assert there.frontiers == here.frontiers
 
     def test_state_of_another_version_is_refused_by_name(self):
-        data = Shard(Fragment()).dump()
+        data = Shard(Merging()).dump()
         with pytest.raises(StateFormatError, match=r"anabranch-shard-1\\n', the mark of an older") as error:
-            Shard.load(Fragment(), 0, b"anabranch-shard-1\n" + data[len(MARK) :])
+            Shard.load(Merging(), 0, b"anabranch-shard-1\n" + data[len(MARK) :])
         assert "a new checkpoint" in error.value.__notes__[0]
 
     def test_replicas_that_are_waited_for_are_there_from_the_beginning(self):
-        shard = Shard(Fragment(Case.R4, lossy=True, replicas=("a", "b")))
+        shard = Shard(Merging(Case.R4, lossy=True, replicas=("a", "b")))
         hear(shard, said(Stable(9), who="a"))
         assert shard.frontier == BEGINNING
         hear(shard, said(Stable(5), who="b"))
         assert shard.frontier == 5
 
 
-GOLDEN_FRAGMENTS = {
-    "shard-3-r3": Fragment(Case.R3, EveryChange(lag=1)),
-    "shard-3-r4": Fragment(Case.R4, lossy=frozenset({"b"}), channels=1),
+GOLDEN_MERGES = {
+    "shard-3-r3": Merging(Case.R3, EveryChange(lag=1)),
+    "shard-3-r4": Merging(Case.R4, lossy=frozenset({"b"}), channels=1),
 }
 
 
 def golden_shard(name: str) -> Shard:
     """A small shard in the middle of its work: a replica has restarted, events are live, one is removed."""
-    shard = Shard(GOLDEN_FRAGMENTS[name])
+    shard = Shard(GOLDEN_MERGES[name])
     first = said(Attach(), event("é", 1, 9), event("gone", 2, FOREVER), Stable(2))
     shard.hear(parcels(first, said(event("é", 1, 7), Stable(1), who="b")))
     shard.hear(
@@ -375,9 +375,9 @@ GOLDEN_ENDS = {
 }
 
 
-@pytest.mark.parametrize("name", GOLDEN_FRAGMENTS)
+@pytest.mark.parametrize("name", GOLDEN_MERGES)
 def test_state_that_was_written_before_is_read_and_goes_on(name):
-    shard = Shard.load(GOLDEN_FRAGMENTS[name], 0, (GOLDEN / f"{name}.bin").read_bytes())
+    shard = Shard.load(GOLDEN_MERGES[name], 0, (GOLDEN / f"{name}.bin").read_bytes())
     here = golden_shard(name)
     assert shard.frontier == here.frontier
     assert shard.frontiers == here.frontiers
@@ -391,11 +391,11 @@ def test_state_that_was_written_before_is_read_and_goes_on(name):
 
 if __name__ == "__main__":
     GOLDEN.mkdir(exist_ok=True)
-    for name in GOLDEN_FRAGMENTS:
+    for name in GOLDEN_MERGES:
         (GOLDEN / f"{name}.bin").write_bytes(golden_shard(name).dump())
 
 
 def test_a_checkpoint_of_another_policy_is_a_named_error():
-    dumped = Shard(Fragment(policy=FirstThenFinal())).dump()
+    dumped = Shard(Merging(policy=FirstThenFinal())).dump()
     with pytest.raises(StateFormatError, match="begun with policy first, this query has final"):
-        Shard.load(Fragment(policy=FinalOnly()), 0, dumped)
+        Shard.load(Merging(policy=FinalOnly()), 0, dumped)

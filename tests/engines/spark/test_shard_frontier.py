@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch import BEGINNING, Attach, Case, Detach, Stable
-from anabranch.engines.spark.fragment import Fragment
+from anabranch.engines.spark.merging import Merging
 
 times = st.integers(0, 50)
 micro_batches = st.lists(
@@ -22,7 +22,7 @@ class TestStablesInDisorder:
 
     @given(micro_batches)
     def test_a_channel_is_as_far_as_the_greatest_of_all_that_it_has_said(self, batches):
-        shard, greatest = Shard(Fragment()), BEGINNING
+        shard, greatest = Shard(Merging()), BEGINNING
         for tasks in batches:
             rows = [said(*map(Stable, task)) for task in tasks]
             assert hear(shard, *(row for row in rows if row), ordered=False) == []
@@ -31,7 +31,7 @@ class TestStablesInDisorder:
 
     @given(micro_batches)
     def test_a_replica_is_as_far_as_the_channel_whose_greatest_is_least(self, batches):
-        shard, greatest = Shard(Fragment(channels=2)), {"x": BEGINNING, "y": BEGINNING}
+        shard, greatest = Shard(Merging(channels=2)), {"x": BEGINNING, "y": BEGINNING}
         for tasks in batches:
             rows = [
                 [row for n, time in enumerate(task) for row in said(Stable(time), channel="xy"[n % 2])]
@@ -47,12 +47,12 @@ class TestStablesInDisorder:
     def test_the_greatest_before_a_detach_counts(self, stables, tasks):
         story = [event("v", 1, 9), *map(Stable, stables), Detach()]
         each = -(-len(story) // tasks)
-        shard = Shard(Fragment())
+        shard = Shard(Merging())
         hear(shard, *(said(*story[n : n + each]) for n in range(0, len(story), each)), ordered=False)
         assert shard.frontier == 7
 
     def test_what_a_channel_said_before_counts_where_its_replica_leaves(self):
-        shard = Shard(Fragment(channels=2))
+        shard = Shard(Merging(channels=2))
         hear(shard, said(Stable(9), channel="x"), ordered=False)
         rows = [*said(Stable(3), channel="x"), *said(Stable(8), channel="y"), *said(Detach(), channel="y")]
         hear(shard, rows, ordered=False)
@@ -68,7 +68,7 @@ class TestThoseWhoJoin:
     @pytest.mark.parametrize("case", [Case.R0, Case.R2, Case.R3, Case.R4], ids=lambda case: case.name)
     def test_a_frontier_that_reaches_one_reaches_all_that_follow_from_it(self, case, order):
         """Each is as far as the guarantee of the next: whoever comes first, one stable takes all along."""
-        shard = Shard(Fragment(case))
+        shard = Shard(Merging(case))
         hear(shard, said(event("v", 1, 2)))
         for n in order:
             reached = (*self.GUARANTEES[1:], 30)[n]
@@ -78,7 +78,7 @@ class TestThoseWhoJoin:
         assert shard.frontier == 30
 
     def test_a_frontier_stops_where_nobody_takes_it_on(self):
-        shard = Shard(Fragment())
+        shard = Shard(Merging())
         hear(shard, said(event("v", 1, 2)))
         for guarantee, reached in ((5, 8), (9, 30)):
             hear(shard, said(Attach(guarantee), Stable(reached), who=f"late {guarantee}"))

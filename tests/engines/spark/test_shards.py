@@ -27,7 +27,7 @@ def test_the_hash_of_an_id_is_murmur_of_its_four_bytes():
 
 
 @pytest.mark.parametrize("count", [0, -1])
-def test_a_fragment_has_a_shard(count):
+def test_a_level_has_a_shard(count):
     with pytest.raises(ValueError, match="1 shard or more"):
         shard_ids(count)
 

@@ -5,7 +5,7 @@ from random import Random
 
 import pyarrow as pa
 import pytest
-from engines.spark.changing import FRAGMENT, ORDERED, UNORDERED, Query, Shard, shown
+from engines.spark.changing import MERGING, ORDERED, UNORDERED, Query, Shard, shown
 from laws.table_histories import (
     SCHEMA,
     Said,
@@ -32,10 +32,10 @@ from anabranch import (
     difference,
 )
 from anabranch.cli.micro_batches import Lines
-from anabranch.engines.spark.level_shard import IDLE
 from anabranch.engines.spark.merge import ROWS_EDGE
-from anabranch.engines.spark.query.level_status import level_status
+from anabranch.engines.spark.query.shard_status import shard_status
 from anabranch.engines.spark.query.status import together
+from anabranch.engines.spark.shard import IDLE
 from anabranch.oracle.snapshots import versions_since
 from anabranch.rows.reading import Place, read_rows
 
@@ -74,8 +74,8 @@ def test_snapshots_of_replicas_give_the_versions_of_the_log_where_one_vouches_fo
     copies.append(numbered(whole))
     by_time = random.random() < 0.3
     names = tuple(copy[0].replica for copy in copies)
-    fragment = replace(FRAGMENT, policy=policy, replicas=names, by_time=by_time)
-    query = Query(ORDERED, fragment, random.choice((1, 2, 3)), rows=random.choice((1, 4, 1000)))
+    merging = replace(MERGING, policy=policy, replicas=names, by_time=by_time)
+    query = Query(ORDERED, merging, random.choice((1, 2, 3)), rows=random.choice((1, 4, 1000)))
     for batch in interleaved(random, copies):
         query.hear(batch)
         if random.random() < 0.4:
@@ -101,8 +101,8 @@ def test_where_nobody_vouches_rows_begin_at_the_first_snapshot_and_are_counted(s
             positions[name] = position
             after = with_progress(random, name, log[position:])
             copies.append([*rows, *after, Said(name, "stable", None)])
-    fragment = replace(FRAGMENT, policy=policy, replicas=tuple(positions), by_time=random.random() < 0.3)
-    query = Query(ORDERED, fragment, random.choice((1, 2, 3)), rows=random.choice((1, 4, 1000)))
+    merging = replace(MERGING, policy=policy, replicas=tuple(positions), by_time=random.random() < 0.3)
+    query = Query(ORDERED, merging, random.choice((1, 2, 3)), rows=random.choice((1, 4, 1000)))
     batches = interleaved(random, [numbered(copy) for copy in copies])
     times = {name: time_heard(batches, name) for name in positions}
     for batch in batches:
@@ -128,7 +128,7 @@ def test_where_nobody_vouches_rows_begin_at_the_first_snapshot_and_are_counted(s
 
 
 def test_a_replica_that_vouches_for_the_time_before_may_come_after_a_snapshot_that_is_out():
-    query = Query(ORDERED, replace(FRAGMENT, policy=EveryChange()), shards=2)
+    query = Query(ORDERED, replace(MERGING, policy=EveryChange()), shards=2)
     query.hear([Said("b", "snapshot", 9, "x", 1, "p"), Said("b", "snapshot", 9, "x", 2, "q", number=1)])
     assert shown(query) == [("p", 9, FOREVER), ("q", 9, FOREVER)]
     query.store()
@@ -141,7 +141,7 @@ def test_a_replica_that_vouches_for_the_time_before_may_come_after_a_snapshot_th
 
 
 def test_rows_of_one_that_left_go_on_as_they_were_and_end_at_the_snapshot_that_does_not_have_them():
-    query = Query(ORDERED, replace(FRAGMENT, policy=EveryChange()), shards=2)
+    query = Query(ORDERED, replace(MERGING, policy=EveryChange()), shards=2)
     a = [Said("a", "insert", n, "x", n, v) for n, v in enumerate("pqr", 1)]
     query.hear([replace(said, number=n) for n, said in enumerate([*a, Said("a", "stable", 5)])])
     query.hear([Said("a", "detach", None, number=4)])
@@ -155,7 +155,7 @@ def test_rows_of_one_that_left_go_on_as_they_were_and_end_at_the_snapshot_that_d
 
 
 def test_a_row_that_the_log_ends_while_its_replica_waits_is_ended_when_it_goes_on():
-    query = Query(ORDERED, replace(FRAGMENT, policy=EveryChange(), replicas=("a", "b")), shards=2)
+    query = Query(ORDERED, replace(MERGING, policy=EveryChange(), replicas=("a", "b")), shards=2)
     a = [Said("a", "insert", 1, "x", 1, "p"), Said("a", "insert", 2, "x", 2, "q"), Said("a", "stable", 6)]
     query.hear(numbered(a))
     b = [Said("b", "snapshot", 5, "x", 1, "p"), Said("b", "snapshot", 5, "x", 2, "q")]
@@ -165,7 +165,7 @@ def test_a_row_that_the_log_ends_while_its_replica_waits_is_ended_when_it_goes_o
 
 
 def test_a_row_that_came_and_went_while_its_replica_waited_for_another_is_ended_when_both_go_on():
-    query = Query(ORDERED, replace(FRAGMENT, policy=EveryChange(), replicas=("a", "b")), shards=2)
+    query = Query(ORDERED, replace(MERGING, policy=EveryChange(), replicas=("a", "b")), shards=2)
     b = [Said("b", "snapshot", 5, "x", 1, "p"), Said("b", "insert", 8, "x", 2, "q")]
     query.hear(numbered([*b, Said("b", "delete", 9, "x", 2), Said("b", "stable", 9)]))
     a = [Said("a", "insert", 1, "x", 1, "p"), Said("a", "insert", 8, "x", 2, "q"), Said("a", "stable", 8)]
@@ -182,7 +182,7 @@ def test_a_snapshot_that_is_read_again_before_the_log_goes_on_replaces_its_rows(
 
 
 def test_a_shard_in_which_all_rows_are_gone_meets_the_merge_as_others_do():
-    query = Query(ORDERED, replace(FRAGMENT, replicas=("a", "b")), shards=3, rows=1000)
+    query = Query(ORDERED, replace(MERGING, replicas=("a", "b")), shards=3, rows=1000)
     b = [Said("b", "snapshot", 9, "x", 0, "p")]
     for n in range(1, 9):
         b += [Said("b", "insert", 12, "x", n, "q"), Said("b", "delete", 12, "x", n)]
@@ -227,7 +227,7 @@ def test_a_replica_that_is_attached_again_may_begin_with_another_snapshot():
 
 
 def test_rows_of_a_snapshot_promise_nothing_about_the_log_after_it():
-    query = Query(replace(ORDERED, disorder=2), replace(FRAGMENT, policy=EveryChange()))
+    query = Query(replace(ORDERED, disorder=2), replace(MERGING, policy=EveryChange()))
     rows = [Said("b", "snapshot", 10, "x", 1, "p"), Said("b", "snapshot", 90, "x", 2, "q")]
     query.hear(numbered(rows))
     query.hear([Said("b", "update", 12, "x", 2, "r", number=2), Said("b", "delete", 15, "x", 1, number=3)])
@@ -237,7 +237,7 @@ def test_rows_of_a_snapshot_promise_nothing_about_the_log_after_it():
 
 
 def test_rows_of_a_snapshot_are_out_and_not_final_while_one_is_awaited_that_may_say_since_when():
-    query = Query(ORDERED, replace(FRAGMENT, policy=EveryChange(), replicas=("a", "b")), shards=2)
+    query = Query(ORDERED, replace(MERGING, policy=EveryChange(), replicas=("a", "b")), shards=2)
     query.hear(numbered([Said("b", "snapshot", 9, "x", 1, "p"), Said("b", "snapshot", 9, "x", 2, "q")]))
     query.store()
     query.hear([Said("b", "update", 12, "x", 2, "r", number=2), Said("b", "stable", 30, number=3)])
@@ -251,11 +251,11 @@ def test_rows_of_a_snapshot_are_out_and_not_final_while_one_is_awaited_that_may_
 
 
 def test_nobody_waits_with_a_snapshot_for_a_replica_that_is_idle():
-    query = Query(ORDERED, replace(FRAGMENT, replicas=("a", "b")))
+    query = Query(ORDERED, replace(MERGING, replicas=("a", "b")))
     query.hear([Said("b", "snapshot", 9, "x", 1, "p"), Said("b", "stable", 10, number=1)])
     assert query.output.frontier == BEGINNING
     query.shards = [
-        Shard.load(replace(shard.fragment, idle=(f"{ROWS_EDGE}{IDLE}a",)), 0, shard.dump())
+        Shard.load(replace(shard.assignment, idle=(f"{ROWS_EDGE}{IDLE}a",)), 0, shard.dump())
         for shard in query.shards
     ]
     query.hear([Said("b", "update", 12, "x", 1, "q", number=2), Said("b", "stable", None, number=3)])
@@ -270,14 +270,14 @@ def test_the_status_says_who_waits_with_a_snapshot_and_whose_rows_begin_at_one()
         batch = pa.RecordBatch.from_pylist([vars(one) for one in rows], SCHEMA)
         parts = dict(query.packing.parcels([[read_rows(query.packing.layout, batch, Place("task 0"))]]))
         heard = [(shard, shard.hear([parts[shard.number]])) for shard in query.shards]
-        return together(1, [level_status(shard, one, BEGINNING, 0, 0) for shard, one in heard])
+        return together(1, [shard_status(shard, one, BEGINNING, 0, 0) for shard, one in heard])
 
-    query = Query(ORDERED, replace(FRAGMENT, replicas=("a", "b")), 2, rows=1000)
+    query = Query(ORDERED, replace(MERGING, replicas=("a", "b")), 2, rows=1000)
     query.hear([Said("a", "insert", 1, "x", 1, "p")])
     status = told(query)
     assert (status.replicas["b"].snapshot, status.replicas["b"].since_snapshot) == (9, 0)
     assert "waits until others are at its snapshot of 9" in str(status)
-    status = told(Query(ORDERED, FRAGMENT, 2, rows=1000))
+    status = told(Query(ORDERED, MERGING, 2, rows=1000))
     words = "2 rows of b begin at its snapshot of 9: no replica has vouched for the time before"
     assert words in str(status)
     assert Lines(None).conduct(status) == [words]

@@ -21,8 +21,8 @@ from pyspark.sql.streaming import TwsTester
 from anabranch import BEGINNING, FOREVER, Attach, Case, Detach, Insert, Stable, text
 from anabranch.engines.flow import Flow
 from anabranch.engines.spark import journal
-from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.level_processor import LevelProcessor
+from anabranch.engines.spark.merging import Merging
+from anabranch.engines.spark.processor import ShardProcessor
 from anabranch.engines.spark.query.status import ShardStatus
 from anabranch.engines.spark.transport import parcel
 from anabranch.engines.spark.transport.packing import Packing
@@ -54,17 +54,17 @@ class OneByOne:
 
     def __init__(self, scenario: Scenario, shards: int) -> None:
         attaches = range(10)  # each attach has a name of its own
-        self.fragment = Fragment(
+        self.merging = Merging(
             Case.R4 if scenario.lossy else scenario.case,
             scenario.policy,
             lossy=frozenset(f"{name}{n}" for name in scenario.lossy for n in attaches),
         )
-        self.query = Query(self.fragment, shards)
+        self.query = Query(self.merging, shards)
         self.packing = Packing(driving.UNORDERED, shards)
         self.stable = BEGINNING
 
     def attach(self, name, guarantee=BEGINNING, *, complete=True):
-        assert complete == self.fragment.is_complete(name)
+        assert complete == (name not in self.merging.lossy)
         return self.push(name, Attach(guarantee))
 
     def detach(self, name):
@@ -89,14 +89,14 @@ def test_elements_that_come_one_by_one_are_merged_after_each(case, fault):
     merges(lambda scenario: OneByOne(scenario, shards), scenario)
 
 
-def test_the_last_fragment_says_in_rows_what_others_say_in_parcels():
+def test_the_last_level_says_in_rows_what_others_say_in_parcels():
     """Frames of pandas in and out, as Spark has them, beside rows."""
     unpacking = Unpacking(pa.schema([("value", pa.string())]), pa.int64(), refusals=True, speaker=0)
     said = 0
     for seed in range(60):
         drawn = Drawn.of(seed)
-        query = Query(replace(drawn.fragment, on_invalid=Quarantine()), drawn.shards, "parcels")
-        last = TwsTester(LevelProcessor(query.assignment, query.ids, "rows", unpacking))
+        query = Query(replace(drawn.merging, on_invalid=Quarantine()), drawn.shards, "parcels")
+        last = TwsTester(ShardProcessor(query.assignment, query.ids, "rows", unpacking))
         layout = driving.ORDERED if drawn.ordered else driving.UNORDERED
         packing = Packing(layout, drawn.shards, drawn.rows, ordered=drawn.ordered)
         for batch in drawn.batches:
@@ -184,23 +184,23 @@ class TestShardsAreAtOneFrontier:
 
     def test_the_events_of_these_tests_belong_to_the_shards_they_name(self):
         for shard in (0, 1):
-            answers = heard(Query(Fragment(), 2), [Said("a", insert(shard, 1, 5))])
+            answers = heard(Query(Merging(), 2), [Said("a", insert(shard, 1, 5))])
             assert [len(answer.elements()) for answer in answers.values()] == [shard == 0, shard == 1]
 
     def test_a_lossy_replica_that_speaks_of_one_shard_alone_is_waited_for_in_all(self):
-        query = Query(Fragment(Case.R4, lossy=True), 2)
+        query = Query(Merging(Case.R4, lossy=True), 2)
         said = [Said("a", Stable(9), sequence=1), Said("b", insert(1, 1, 5), sequence=1)]
         assert frontiers(heard(query, said)) == [BEGINNING, BEGINNING]
         assert set(heard(query, [Said("b", Stable(7), sequence=2)])[0].status.replicas) == {"a", "b"}
 
     def test_a_channel_that_speaks_to_one_shard_alone_is_waited_for_in_all(self):
-        query = Query(Fragment(), 2)
+        query = Query(Merging(), 2)
         said = [Said("a", Stable(9), "x", 1), Said("a", insert(1, 1, 5), "y", 1)]
         assert frontiers(heard(query, said)) == [BEGINNING, BEGINNING]
         assert frontiers(heard(query, [Said("a", Stable(4), "y", 2)])) == [4, 4]
 
     def test_a_shard_that_is_told_nothing_hears_who_spoke(self):
-        query = Query(Fragment(), 2)
+        query = Query(Merging(), 2)
         first, second = heard(query, [Said("a", insert(0, 1, 5))]).values()
         assert (first.status.heard, second.status.heard) == ({"insert": 1}, {})
         assert list(second.status.replicas) == ["a"]
@@ -208,7 +208,7 @@ class TestShardsAreAtOneFrontier:
     @pytest.mark.parametrize("case", [Case.R0, Case.R1, Case.R2, Case.R3, Case.R4])
     def test_a_late_input_leads_in_all_shards_or_in_none(self, case):
         """The first shard has an event beyond the guarantee; the second has none."""
-        query = Query(Fragment(case), 2)
+        query = Query(Merging(case), 2)
         said = [Said("a", insert(0, 6, 7), sequence=1)]
         said += [Said("b", element, sequence=n) for n, element in enumerate([Attach(5), Stable(8)])]
         assert frontiers(heard(query, said)) == [BEGINNING, BEGINNING]
@@ -217,7 +217,7 @@ class TestShardsAreAtOneFrontier:
     @pytest.mark.parametrize("rows", [1, 2, 1000])
     def test_rounds_are_the_same_in_all_shards(self, rows):
         """Whether a late input led before it left depends on who spoke first, so that may not differ."""
-        query = Query(Fragment(), 2)
+        query = Query(Merging(), 2)
         packing = Packing(driving.ORDERED, 2, rows, ordered=True)
         tasks = [
             [Said("a", insert(0, 6, 7), sequence=1)],
@@ -229,7 +229,7 @@ class TestShardsAreAtOneFrontier:
 
     def test_a_lossy_replica_that_says_it_is_there_is_waited_for_meanwhile(self):
         """An attach of who was waited for is no restart: nobody goes on before it has spoken."""
-        query = Query(Fragment(Case.R4, lossy=True, replicas=("a", "b")), 2)
+        query = Query(Merging(Case.R4, lossy=True, replicas=("a", "b")), 2)
         said = [Said("a", Stable(9), sequence=1)]
         said += [Said("b", element, sequence=n) for n, element in enumerate([Attach(), insert(0, 1, 5)])]
         answers = heard(query, said)
@@ -237,7 +237,7 @@ class TestShardsAreAtOneFrontier:
         assert answers[0].elements() == [insert(0, 1, 5)]
 
     def test_a_replica_that_has_spoken_and_attaches_begins_anew(self):
-        query = Query(Fragment(Case.R4), 2)
+        query = Query(Merging(Case.R4), 2)
         heard(query, [Said("a", insert(0, 1, 5), sequence=1), Said("a", Stable(3), sequence=2)])
         again = [Attach(), insert(0, 1, 5), insert(0, 4, 6), Stable(5)]
         answers = heard(query, [Said("a", element, sequence=n) for n, element in enumerate(again, 3)])
@@ -245,9 +245,9 @@ class TestShardsAreAtOneFrontier:
         assert not answers[0].refused
 
     def test_shards_that_let_out_what_is_final_may_differ(self):
-        query = Query(Fragment(policy=FinalOnly()), 2)
+        query = Query(Merging(policy=FinalOnly()), 2)
         assert frontiers(heard(query, [Said("a", insert(0, 1, FOREVER)), Said("a", Stable(9))])) == [1, 9]
 
     def test_the_frontier_lags_in_all_shards(self):
-        query = Query(Fragment(Case.R1, FirstThenFinal(lag=3)), 2)
+        query = Query(Merging(Case.R1, FirstThenFinal(lag=3)), 2)
         assert frontiers(heard(query, [Said("a", insert(0, 1, 5)), Said("a", Stable(9))])) == [6, 6]

@@ -14,10 +14,10 @@ from engines.spark.spark_rows import ODD_NAMES, random_rows, same_rows
 from pyspark.sql import Row
 
 from anabranch import BEGINNING, FOREVER, Adjust, Insert, Stable
-from anabranch.engines.spark.fragment import Fragment
 from anabranch.engines.spark.merge import ROWS_EDGE
+from anabranch.engines.spark.merging import Merging
+from anabranch.engines.spark.parcel_rows import parcel_rows
 from anabranch.engines.spark.query.status import ShardStatus
-from anabranch.engines.spark.stages import parcel_rows
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.engines.spark.transport.parcel import from_bytes
 from anabranch.engines.spark.transport.unpacking import BYTES, Unpacking
@@ -55,7 +55,7 @@ def said(unpacking: Unpacking, *elements, refused: Sequence[Refusal] = (), now: 
 
 def through_shards(payload: pa.RecordBatch, case: Case, shards: int) -> pa.RecordBatch:
     """The payloads of events at 0, 1, 2, …: told by two replicas, with a restart half-way."""
-    query = Query(Fragment(case), shards)
+    query = Query(Merging(case), shards)
     layout = Layout("~at", replica="~who", payload=tuple(payload.schema.names))
     fields = [*payload.schema, pa.field("~at", pa.int64()), pa.field("~who", pa.string())]
     found = []

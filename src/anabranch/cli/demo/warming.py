@@ -10,7 +10,8 @@ import pyarrow as pa
 from anabranch.cli.demo.feed import columns, relation
 from anabranch.cli.demo.readings import Reading
 from anabranch.cli.demo.replicas import Row
-from anabranch.engines.spark.fragment import Fragment
+from anabranch.engines.spark.merge import ROWS_EDGE, assignment_of
+from anabranch.engines.spark.merging import Merging
 from anabranch.engines.spark.shard import Shard
 from anabranch.engines.spark.transport import parcel
 from anabranch.engines.spark.transport.packing import ROWS, Packing
@@ -22,14 +23,18 @@ from anabranch.rows.reading import Place, read_rows
 def warm(truth: Sequence[Reading], said: Mapping[str, Sequence[Row]]) -> None:
     """Let one shard hear in this process what the query will hear."""
     layout = Layout("start", "end", "old_end", kind="kind", replica="replica", payload=("sensor", "value"))
-    fragment = Fragment(properties=Properties.of("keyed"))
-    reads = []
+    merging = Merging(properties=Properties.of("keyed"))
+    reads, schema = [], pa.schema([])
     for name, rows in said.items():
         batch = columns(rows)
         replica = pa.array([name] * len(rows)).dictionary_encode()
-        reads.append(read_rows(layout, batch.append_column("replica", replica), Place(name)))
-    parcels = [part for _, part in Packing(layout, 1, ROWS, ordered=True).parcels([reads])]
-    shard = Shard(fragment)
+        whole = batch.append_column("replica", replica)
+        schema = whole.schema
+        reads.append(read_rows(layout, whole, Place(name)))
+    packing = Packing(layout, 1, ROWS, ordered=True, edge=ROWS_EDGE)
+    parcels = [part for _, part in packing.parcels([reads])]
+    assignment = assignment_of(layout, merging, schema, 1)
+    shard = Shard(assignment)
     shard.hear([parcel.from_bytes(parcel.to_bytes(part)) for part in parcels])
-    Shard.load(fragment, 0, shard.dump())
+    Shard.load(assignment, 0, shard.dump())
     relation(truth)

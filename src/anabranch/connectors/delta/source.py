@@ -24,8 +24,8 @@ from pyspark.sql.streaming.datasource import (
 
 from anabranch.connectors.delta.descriptions import first_version
 from anabranch.connectors.tables.table_error import TableError
+from anabranch.engines.spark.parcel_rows import parcel_columns, parcel_rows
 from anabranch.engines.spark.query.failure import told_to_driver
-from anabranch.engines.spark.stages import parcel_columns, parcel_rows
 from anabranch.engines.spark.transport.packing import Packing
 
 if TYPE_CHECKING:

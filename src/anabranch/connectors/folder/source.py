@@ -48,10 +48,10 @@ from anabranch.connectors.folder.reading import (
     rows_of_file,
     stretches,
 )
+from anabranch.engines.spark.parcel_rows import parcel_columns, parcel_rows
 from anabranch.engines.spark.query.failure import told_to_driver
 from anabranch.engines.spark.query.provenance import FOLDER, NUMBERED
 from anabranch.engines.spark.session.session import tasks_of
-from anabranch.engines.spark.stages import parcel_columns, parcel_rows
 from anabranch.engines.spark.transport.packing import BYTES, Packing
 from anabranch.rows.layout import SINGLE, Layout
 

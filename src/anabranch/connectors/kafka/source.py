@@ -29,8 +29,8 @@ from anabranch.connectors.files.values import Format
 from anabranch.connectors.kafka.cluster import Cluster, Positions, Topic, TopicError
 from anabranch.connectors.kafka.formats import Arrow, Avro, Json
 from anabranch.connectors.kafka.reading import Reader, Records, RecordStretch
+from anabranch.engines.spark.parcel_rows import parcel_columns, parcel_rows
 from anabranch.engines.spark.query.failure import told_to_driver
-from anabranch.engines.spark.stages import parcel_columns, parcel_rows
 from anabranch.engines.spark.transport.packing import BYTES, Packing
 
 if TYPE_CHECKING:

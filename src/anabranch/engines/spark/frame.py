@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from anabranch.engines.spark.level_stages import level_parcels, run_level
 from anabranch.engines.spark.native_source import NativeSource
+from anabranch.engines.spark.parcel_rows import packed
 from anabranch.engines.spark.plan_sources import Read, as_read, check_given, with_sources
 from anabranch.engines.spark.planned_query import PlannedQuery
 from anabranch.engines.spark.session.session import shards_of
-from anabranch.engines.spark.stages import packed
+from anabranch.engines.spark.stages import level_parcels, run_level
 from anabranch.engines.spark.transport.packing import ROWS
 from anabranch.engines.spark.transport.shards import shard_ids
 from anabranch.kernels.answers import Answers

@@ -20,6 +20,7 @@ from zlib import crc32
 
 import msgspec
 
+from anabranch.engines.spark.assignment import Assignment
 from anabranch.engines.spark.shard import Shard
 from anabranch.engines.spark.transport.parcel import from_bytes
 from anabranch.kernels.store.saved import StateFormatError
@@ -73,8 +74,7 @@ class Held:
     """A shard and the stamp of the step it is at."""
 
     stamp: bytes
-    shard: Any
-    """A `Shard` or a `LevelShard`."""
+    shard: Shard
 
 
 _held: OrderedDict[Any, Held] = OrderedDict()
@@ -83,15 +83,13 @@ _held: OrderedDict[Any, Held] = OrderedDict()
 class Journal:
     """The state of the shard whose key Spark is at; the three state variables are Spark's."""
 
-    def __init__(
-        self, fragment: Any, shards: int, head: Any, snapshot: Any, heard: Any, *, shard: Any = Shard
-    ) -> None:
-        self.fragment, self.shards, self._shard = fragment, shards, shard
+    def __init__(self, assignment: Assignment, shards: int, head: Any, snapshot: Any, heard: Any) -> None:
+        self.assignment, self.shards = assignment, shards
         self._head, self._snapshot, self._heard = head, snapshot, heard
 
     def recall(
         self, name: Any, number: int, batch: int = -1, *, always: bool = False
-    ) -> tuple[Head | None, Any]:
+    ) -> tuple[Head | None, Shard]:
         """The shard as the last micro-batch left it; ``name`` is what this process may hold it by.
 
         ``batch`` is the micro-batch that is run now, -1 if unknown. ``always``: every shard is called in
@@ -101,13 +99,13 @@ class Journal:
         _check_batch(head, number, batch, always=always)
         held = _held.pop(name, None)
         if head is None:
-            return None, self._shard(self.fragment, number)
+            return None, Shard(self.assignment, number)
         stamps = [head.snapshot.stamp, *(step.stamp for step in head.steps)]
-        if held is not None and held.stamp in stamps and held.shard.fragment == self.fragment:
+        if held is not None and held.stamp in stamps and held.shard.assignment == self.assignment:
             shard, done = held.shard, stamps.index(held.stamp)
         else:
             data = b"".join(_read(self._snapshot, 0, head.snapshot))
-            shard, done = self._shard.load(self.fragment, number, data), 0
+            shard, done = Shard.load(self.assignment, number, data), 0
         first = sum(step.chunks for step in head.steps[:done])
         for step in head.steps[done:]:
             heard = [from_bytes(part) for part in _unframed(_read(self._heard, first, step))]
@@ -115,7 +113,7 @@ class Journal:
             first += step.chunks
         return head, shard
 
-    def record(self, name: Any, head: Head | None, shard: Any, heard: list[bytes], batch: int = -1) -> int:
+    def record(self, name: Any, head: Head | None, shard: Shard, heard: list[bytes], batch: int = -1) -> int:
         """Keep what a shard heard, or the shard; the bytes that the state has then."""
         stamp = os.urandom(16)
         memory = max(shard.nbytes, 1)
@@ -137,7 +135,7 @@ class Journal:
             values = list(_framed(heard))
             for n, value in enumerate(values):
                 self._heard.updateValue((first + n,), (value,))
-            head.steps.append(Step(stamp, len(values), size, _check(values), self.fragment.idle))
+            head.steps.append(Step(stamp, len(values), size, _check(values), self.assignment.idle))
         head.batch = batch
         self._head.update((msgspec.msgpack.encode(head),))
         _held[name] = Held(stamp, shard)

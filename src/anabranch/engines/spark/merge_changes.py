@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from anabranch.engines.spark.fragment import REMEMBER, Fragment
-from anabranch.engines.spark.merge import declared_properties, fragment_of, merged
+from anabranch.engines.spark.merge import merged
+from anabranch.engines.spark.merging import REMEMBER, Merging, declared_properties, merging_of
 from anabranch.engines.spark.native_source import NativeSource
 from anabranch.engines.spark.replica_frames import in_one_frame
 from anabranch.engines.spark.transport.packing import ROWS
@@ -75,7 +75,7 @@ def merge_changes(
     Memory: the table of each replica, by time its changes since the last stable too, and what `merge` holds.
     """
     rows, replica, replicas = in_one_frame(rows, replica, replicas)
-    layout, fragment = changes_parts(
+    layout, merging = changes_parts(
         key=key,
         time=time,
         op=op,
@@ -97,7 +97,7 @@ def merge_changes(
         on_late=on_late,
         remember=remember,
     )
-    return merged(rows, layout, fragment, rows_per_parcel)
+    return merged(rows, layout, merging, rows_per_parcel)
 
 
 def changes_parts(
@@ -116,7 +116,7 @@ def changes_parts(
     policy: OutputPolicy | None,
     properties: Properties | Fact | str | Iterable[Fact | str] | None,
     **settings: Any,
-) -> tuple[Layout, Fragment]:
+) -> tuple[Layout, Merging]:
     """What the arguments of `merge_changes` say of the rows, and of the merge."""
     by = names_of(key)
     if not by:
@@ -136,4 +136,4 @@ def changes_parts(
     )
     policy = policy or policy_of_changes(case_named(case), declared_properties(properties))
     given = {"case": case, "policy": policy, "properties": properties, **settings}
-    return layout, fragment_of(key=by, by_time=by_time, lossy=False, **given)
+    return layout, merging_of(key=by, by_time=by_time, lossy=False, **given)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from anabranch.engines.spark.assignment import Assignment
-from anabranch.engines.spark.level_shard import Heard
+from anabranch.engines.spark.shard import Heard
 from anabranch.engines.spark.transport import parcel
 from anabranch.engines.spark.transport.before_shuffle import mapped
 from anabranch.engines.spark.transport.level_rows import parcel_slices

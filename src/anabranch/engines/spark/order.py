@@ -1,12 +1,14 @@
 """What channels say in a micro-batch, in their own order: parcels come in any."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.engines.spark.transport.parcel import Parcel, Voice, joined
+from anabranch.model.origin import Origin
+from anabranch.model.time import FOREVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +131,21 @@ def _in_order(stretches: list[Stretch]) -> list[Stretch]:
         for part in np.split(order, cuts)
         if len(part)
     ]
+
+
+def origin_of(parcel: Parcel, rows: NDArray[np.int64]) -> Origin:
+    """Which rows of which channels rows of a parcel are."""
+    voice = parcel.voice[rows]
+    first = np.array([voice.sequence for voice in parcel.voices], np.int64)
+    channels = tuple(voice.channel for voice in parcel.voices)
+    ordered = all(voice.ordered for voice in parcel.voices)
+    return Origin(first[voice] + parcel.row[rows], voice, channels, ordered)
+
+
+def snapshots_of(parcels: Iterable[Parcel]) -> dict[str, int]:
+    """Of each replica the least time of the rows of a snapshot that are in a micro-batch, in any shard."""
+    found: dict[str, int] = {}
+    for voice in (voice for parcel in parcels for voice in parcel.voices):
+        if voice.snapshot is not None:
+            found[voice.replica] = min(voice.snapshot, found.get(voice.replica, FOREVER))
+    return found

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from anabranch.engines.flow import Flow
 from anabranch.engines.spark.assignment import Assignment, dealing_of
-from anabranch.engines.spark.level_shard import IDLE
 from anabranch.engines.spark.merge import POLICY, SETTINGS, SHARDS
 from anabranch.engines.spark.one_row import SEVERAL
 from anabranch.engines.spark.plan_sources import Read
+from anabranch.engines.spark.shard import IDLE
 from anabranch.engines.spark.stages import OBSERVED
 from anabranch.engines.spark.telling import Telling
 from anabranch.engines.spark.transport.before_shuffle import steps_to_bytes

@@ -1,18 +1,28 @@
-"""The stateful operator: rows of parcels in, what the shards say out, one shard per key."""
+"""The stateful operator of a level: rows of parcels in, and out come parcels for later levels, or rows.
+
+It is given and gives data frames of pandas, which Spark carries as Arrow; a shard packs what it says for the
+next level itself, split by the columns that must meet there. Rows for a level that is not the next pass
+unopened, and so does what was refused, until the last.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+import msgspec
+import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from anabranch.engines.spark.fragment import Fragment
+from anabranch.engines.spark.assignment import Assignment
 from anabranch.engines.spark.journal import Journal, kept_by_spark
+from anabranch.engines.spark.next_level import for_later_levels
 from anabranch.engines.spark.query.failure import told_to_driver
-from anabranch.engines.spark.query.status import ShardStatus, shard_status
+from anabranch.engines.spark.query.shard_status import shard_status
+from anabranch.engines.spark.query.status import ShardStatus
+from anabranch.engines.spark.shard import Heard
 from anabranch.engines.spark.transport import parcel
+from anabranch.engines.spark.transport.level_rows import DECIDED, passed_on, refused_row, status_row
 from anabranch.engines.spark.transport.slices import whole_bodies
 from anabranch.engines.spark.transport.unpacking import Unpacking
-from anabranch.model.batch import Batch
 from anabranch.rows import refusal
 from anabranch.rows.refusal import Refusal, answered
 
@@ -20,30 +30,32 @@ from anabranch.rows.refusal import Refusal, answered
 class Answer(NamedTuple):
     """What a shard says about a micro-batch."""
 
-    output: list[Batch]
+    heard: Heard
+    advanced: dict[str, int]
+    """What goes out and is stable further than before, and until when."""
     refused: list[Refusal]
     status: ShardStatus
 
 
 class ShardProcessor(StatefulProcessor):
-    """Runs a fragment. The state variables hold bytes that say their own version."""
+    """Runs a level. The state variables hold bytes that say their own version."""
 
     def __init__(
         self,
-        fragment: Fragment,
+        assignment: Assignment,
         ids: tuple[int, ...],
-        name: str = "fragment",
+        name: str = "level",
         unpacking: Unpacking | None = None,
         *,
         always: bool = False,
     ) -> None:
-        self.fragment, self.ids, self.name, self.always = fragment, ids, name, always
+        self.assignment, self.ids, self.name, self.always = assignment, ids, name, always
         self.unpacking = unpacking
 
     def init(self, handle: Any) -> None:
         """Make the state variables known."""
         self.journal = Journal(
-            self.fragment,
+            self.assignment,
             len(self.ids),
             handle.getValueState("head", "body binary"),
             handle.getMapState("snapshot", "chunk int", "body binary"),
@@ -51,42 +63,57 @@ class ShardProcessor(StatefulProcessor):
         )
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
-        """What comes of the rows of a micro-batch for one shard, as frames of rows, its status last.
-
-        They leave the process that made them as Arrow, which Spark has only for data frames of pandas.
-        """
+        """What comes of the rows of a micro-batch for one shard, as frames of rows, its status last."""
         from anabranch.engines.spark.transport.frames import frame
 
-        assert self.unpacking is not None, "what comes of it are rows"
+        number = self.assignment.level.number
         with told_to_driver():
-            given = (row for one in rows for row in one.itertuples(index=False))
-            said = self.answer(key[0], given)
-            for batch in self.unpacking.said(said.output, said.refused, said.status):
+            mine: list[Any] = []
+            later: list[Any] = []
+            for one in rows:
+                for row in one.itertuples(index=False):
+                    (mine if getattr(row, "level", number) == number else later).append(row)
+            if later:
+                yield frame(passed_on(later))
+            for batch in self.rows(key[0], mine):
                 yield frame(batch)
 
+    def rows(self, key: int, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+        """What the shard says, as rows for Spark."""
+        said = self.answer(key, rows)
+        if self.unpacking is not None:
+            yield from self.unpacking.said(said.heard.output, said.refused, said.status)
+            return
+        yield from for_later_levels(self.assignment, self.ids, said.status.shard, said.heard, said.advanced)
+        if said.refused:
+            yield refused_row(self.assignment.last, self.ids[0], refusal.to_bytes(said.refused))
+        yield status_row(self.assignment.last, key, msgspec.json.encode(said.status).decode())
+
     def answer(self, key: int, rows: Iterable[Any]) -> Answer:
-        """Run the fragment on the rows of a micro-batch for one shard, and keep what it is then."""
-        given, refused = [], []
+        """Run the level on the rows of a micro-batch for one shard, and keep what it is then."""
+        given: list[Any] = []
+        malformed: list[Refusal] = []
+        refused: list[Refusal] = []
         for row in rows:
             if row.body is not None:
                 given.append(row)
             if row.refused is not None:
-                refused += refusal.from_bytes(row.refused)
+                told = refused if row.parcel == DECIDED else malformed
+                told += refusal.from_bytes(row.refused)
         bodies = whole_bodies(given)
-        read = len(refused)
-        refused = answered(refused, self.fragment.on_invalid)
-        dropped = read - len(refused)
-        name = self.name, key
-        now = micro_batch()
+        refused += (aside := answered(malformed, self.assignment.answers.on_invalid))
+        dropped = len(malformed) - len(aside)
+        name, now = (self.name, key), micro_batch()
         with kept_by_spark():
             head, shard = self.journal.recall(name, self.ids.index(key), now, always=self.always)
-        before = shard.frontier
+        before, frontiers = shard.frontier, shard.stables()
         heard = shard.hear([parcel.from_bytes(body) for body in bodies])
         with kept_by_spark():
             state_bytes = self.journal.record(name, head, shard, bodies, now)
         refused += heard.refused
         status = shard_status(shard, heard, before, len(refused), state_bytes, dropped)
-        return Answer(heard.output, refused, status)
+        advanced = {out: time for out, time in shard.stables().items() if time > frontiers[out]}
+        return Answer(heard, advanced, refused, status)
 
     def close(self) -> None:
         """Nothing is open."""

@@ -6,7 +6,7 @@ from anabranch.kernels.store.saved import StateFormatError
 
 
 def check_settings(before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Raise where a fragment means something else than the one whose state it is given."""
+    """Raise where a query means something else than the one whose state it is given."""
     for name, value in before.items():
         if now.get(name) != value:
             error = StateFormatError(

@@ -1,141 +1,65 @@
-"""The stages of a query, functions from frames to frames: pack rows, and run a fragment."""
+"""The levels of a query, functions from frames to frames."""
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from anabranch.engines.spark.fragment import Fragment
-from anabranch.engines.spark.order import TASK_ROWS
-from anabranch.engines.spark.query.failure import told_to_driver
-from anabranch.engines.spark.transport import parcel
-from anabranch.engines.spark.transport.packing import Packing
-from anabranch.engines.spark.transport.slices import sliced
+from anabranch.engines.spark.assignment import Assignment
+from anabranch.engines.spark.parcel_rows import parcel_columns
+from anabranch.engines.spark.transport.level_rows import level_columns
 from anabranch.engines.spark.transport.unpacking import Unpacking
-from anabranch.rows import refusal
-from anabranch.rows.reading import Place, Read, read_rows
-from anabranch.rows.refusal import Refusal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-PARCEL_SCHEMA = pa.schema(
-    [
-        ("shard", pa.int32()),
-        ("body", pa.binary()),
-        ("refused", pa.binary()),
-        ("parcel", pa.int64()),
-        ("slice", pa.int32()),
-    ]
-)
 OBSERVED = "anabranch"
 """The name under which Spark's progress carries what the shards say."""
 
 
-def parcel_columns() -> "StructType":
-    """The columns of parcels as Spark knows them.
+def level_parcels(parcels: "DataFrame", level: int) -> "DataFrame":
+    """Parcels of a source for a level, as rows that say so."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import IntegerType, StringType
 
-    Frames are told their columns, with ``to``, wherever Spark Connect would ask the server for them: while a
-    pipeline is defined it must not be asked, nor be given types as text to parse.
-    """
-    from pyspark.sql.types import BinaryType, IntegerType, LongType, StructType
-
-    columns = StructType().add("shard", IntegerType()).add("body", BinaryType()).add("refused", BinaryType())
-    return columns.add("parcel", LongType()).add("slice", IntegerType())
+    number, nothing = f.lit(level).cast(IntegerType()), f.lit(None).cast(StringType())
+    columns: list[Any] = [number.alias("level"), *parcel_columns().names, nothing.alias("status")]
+    return parcels.to(parcel_columns()).select(*columns).to(level_columns())
 
 
-def packed(rows: "DataFrame", packing: Packing, ids: tuple[int, ...]) -> "DataFrame":
-    """Rows as parcels, on the executors that have them."""
-
-    def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        task = context.partitionId() if context else 0
-        own = (batch.rename_columns(names) for batch in batches)
-        with told_to_driver():
-            yield from parcel_rows(_reads(own, packing, task), packing, ids)
-
-    from pyspark.sql.types import StructField, StructType
-
-    # mapInArrow looks columns up by name, and takes the dot in a name for a field of a struct.
-    names = rows.columns
-    plain = StructType([StructField(f"c{n}", field.dataType) for n, field in enumerate(rows.schema)])
-    return rows.toDF(*plain.names).to(plain).mapInArrow(pack, parcel_columns())
-
-
-def _reads(batches: Iterable[pa.RecordBatch], packing: Packing, task: int) -> Iterator[list[Read]]:
-    rows = 0
-    for batch in batches:
-        yield [read_rows(packing.layout, batch, Place(f"task {task}", rows, task * TASK_ROWS + rows))]
-        rows += batch.num_rows
-
-
-def parcel_rows(
-    groups: Iterable[list[Read]], packing: Packing, ids: tuple[int, ...]
-) -> Iterator[pa.RecordBatch]:
-    """What was read as rows of parcels; what was refused goes to the first shard.
-
-    Where there is no parcel, each shard is called all the same: its state is then of every micro-batch.
-    """
-    refused: list[Refusal] = []
-
-    def noted() -> Iterator[list[Read]]:
-        for group in groups:
-            for read in group:
-                refused.extend(read.refused)
-            yield group
-
-    told = False
-    for number, part in packing.parcels(noted(), refused):
-        told = True
-        yield _slices(ids[number], parcel.to_bytes(part))
-    if refused:
-        yield _row(ids[0], refusal.to_bytes(refused))
-    if not told:
-        yield from (_row(shard, None) for shard in ids)
-
-
-def run_last(
+def run_level(
     parcels: "DataFrame",
-    fragment: Fragment,
+    assignment: Assignment,
     ids: tuple[int, ...],
     name: str,
-    unpacking: Unpacking,
-    schema: "StructType",
+    unpacking: Unpacking | None,
+    schema: "StructType | None",
     *,
+    several: bool = False,
     always: bool = False,
 ) -> "DataFrame":
-    """Parcels as the rows that the shards of the last fragment say; what they say of themselves is observed.
+    """What the shards of a level say: rows for later levels, or those that come out of the query.
 
-    They are rows when they leave the shards: to be unpacked elsewhere, all of them would pass two more
-    borders between processes, a fifth of the time of a round of wide rows.
+    What they say of themselves is observed under a name. ``several``: there are several levels.
     """
     from pyspark.sql import functions as f
     from pyspark.sql.types import StringType, StructType
 
     from anabranch.engines.spark.processor import ShardProcessor
 
-    by_shard, status = parcels.to(parcel_columns()).groupBy("shard"), unpacking.status
-    said = by_shard.transformWithStateInPandas(
-        statefulProcessor=ShardProcessor(fragment, ids, name, unpacking, always=always),
-        outputStructType=StructType([*schema.fields]).add(status, StringType()),
-        outputMode="Append",
-        timeMode="None",
+    if unpacking is None or schema is None:
+        status, columns, out = "status", level_columns(), level_columns()
+    else:
+        status, out = unpacking.status, schema
+        columns = StructType([*schema.fields]).add(status, StringType())
+    known = level_columns() if several else parcel_columns()
+    said = (
+        parcels.to(known)
+        .groupBy("shard")
+        .transformWithStateInPandas(
+            statefulProcessor=ShardProcessor(assignment, ids, name, unpacking, always=always),
+            outputStructType=columns,
+            outputMode="Append",
+            timeMode="None",
+        )
     )
-    told = said.observe(name, f.collect_list(status).alias("shards"))
-    return told.where(f.col(status).isNull()).drop(status).to(schema)
-
-
-def _row(shard: int, refused: bytes | None) -> pa.RecordBatch:
-    values = [shard, None, refused, 0, 0]  # where a number is null, pandas makes floats of the others
-    columns = [pa.array([value], field.type) for value, field in zip(values, PARCEL_SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=PARCEL_SCHEMA)
-
-
-def _slices(shard: int, body: pa.Buffer) -> pa.RecordBatch:
-    values, names, numbers = sliced(body)
-    shards = pa.repeat(pa.scalar(shard, pa.int32()), len(values))
-    columns = [shards, values, pa.nulls(len(values), pa.binary()), names, numbers]
-    return pa.RecordBatch.from_arrays(columns, schema=PARCEL_SCHEMA)
+    told = said.observe(name, f.collect_list(status).alias("shards")).where(f.col(status).isNull())
+    return told.to(out) if unpacking is None else told.drop(status).to(out)

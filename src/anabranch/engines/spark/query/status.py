@@ -6,10 +6,8 @@ from typing import Any
 import msgspec
 
 from anabranch.engines.spark.query.status_text import text_of
-from anabranch.engines.spark.shard import Heard, Shard
 from anabranch.model.batch import KINDS
 from anabranch.model.clock import Clock
-from anabranch.model.clock_columns import clock_of
 from anabranch.model.time import BEGINNING
 
 EVENTS = ("insert", "adjust", "update", "delete", "upsert", "snapshot", "incremental")
@@ -95,58 +93,6 @@ class Status(msgspec.Struct):
     def as_dict(self) -> dict[str, Any]:
         """The status as plain values."""
         return msgspec.to_builtins(self)
-
-
-def shard_status(
-    shard: Shard, heard: Heard, before: int, refused: int, state_bytes: int, dropped: int = 0
-) -> ShardStatus:
-    """What a shard says about the micro-batch it has heard."""
-    now = shard.merge.status()
-    said = dict.fromkeys(KINDS[:2], 0)
-    for batch in heard.output:
-        adjusts = int((batch.kind == 1).sum())
-        said["insert"] += len(batch) - adjusts
-        said["adjust"] += adjusts
-    snapshots = shard.snapshots()
-    replicas = {
-        name: Replica(
-            one.frontier,
-            one.lag,
-            one.attached,
-            one.joined,
-            one.elements,
-            one.led,
-            one.disagreements,
-            one.holes,
-            one.filled,
-            one.late,
-            one.refused,
-            one.removed,
-            one.complete,
-            one.holds,
-            *snapshots.get(name, (None, 0)),
-        )
-        for name, one in now.inputs.items()
-    }
-    return ShardStatus(
-        shard.number,
-        now.case,
-        shard.frontier,
-        shard.frontier > before,
-        dict(heard.heard),
-        said,
-        refused,
-        now.live,
-        state_bytes,
-        replicas,
-        now.stuck,
-        dropped + heard.dropped,
-        clock=_clock(shard),
-    )
-
-
-def _clock(shard: Shard) -> str:
-    return clock_of(shard.fragment.clock).name
 
 
 def together(batch: int, shards: Sequence[ShardStatus]) -> Status:

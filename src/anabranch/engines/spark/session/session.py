@@ -1,4 +1,4 @@
-"""A Spark session that fragments run well in, and what one that you bring needs."""
+"""A Spark session that plans run well in, and what one that you bring needs."""
 
 import warnings
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ def session(
     config: Mapping[str, str] | None = None,
     log: str | Path | None = None,
 ) -> "SparkSession":
-    """A session with settings that fragments run well with; ``config`` has the last word.
+    """A session with settings that plans run well with; ``config`` has the last word.
 
     ``shards`` is how many parts the state has and how many tasks work on it, the cores if None. A checkpoint
     keeps the number it was begun with. ``log`` is a file for what Spark and its workers say, which is on
@@ -68,7 +68,7 @@ def session(
 
 
 def prepare(spark: "SparkSession", *, shards: int | None = None) -> "SparkSession":
-    """Set what fragments need in a session of your own; queries that run already are not touched."""
+    """Set what plans need in a session of your own; queries that run already are not touched."""
     for key, value in SETTINGS.items():
         spark.conf.set(key, value)
     if shards is not None:
@@ -87,9 +87,9 @@ def tasks_of(spark: "SparkSession") -> int:
 
 
 def shards_of(spark: "SparkSession") -> int:
-    """How many shards a fragment has in this session; raises where fragments cannot run."""
+    """How many shards a level of a plan has in this session; raises where plans cannot run."""
     if spark.conf.get(PROVIDER, "") != ROCKSDB:
-        error = ValueError(f"fragments keep their state in RocksDB, and {PROVIDER} is not {ROCKSDB}")
+        error = ValueError(f"plans keep their state in RocksDB, and {PROVIDER} is not {ROCKSDB}")
         error.add_note(
             "Call anabranch.spark.prepare(spark), or build the session with anabranch.spark.session()."
         )

@@ -19,7 +19,7 @@ def shard_ids(count: int) -> tuple[int, ...]:
     (12, 6, 2, 0)
     """
     if count < 1:
-        raise ValueError(f"a fragment has 1 shard or more, not {count}")
+        raise ValueError(f"a level has 1 shard or more, not {count}")
     found: dict[int, int] = {}
     candidate = 0
     while len(found) < count:

@@ -1,15 +1,15 @@
 """What a shard of a level of a plan says about a micro-batch."""
 
-from anabranch.engines.spark.level_shard import Heard, LevelShard
 from anabranch.engines.spark.query.status import Replica, ShardStatus
+from anabranch.engines.spark.shard import Heard, Shard
 from anabranch.kernels.merge.merge import Merge
 from anabranch.kernels.merge_changes import MergeChanges
 from anabranch.model.batch import KINDS
 from anabranch.model.clock_columns import clock_of
 
 
-def level_status(
-    shard: LevelShard, heard: Heard, before: int, refused: int, state_bytes: int, dropped: int = 0
+def shard_status(
+    shard: Shard, heard: Heard, before: int, refused: int, state_bytes: int, dropped: int = 0
 ) -> ShardStatus:
     """What a shard says about the micro-batch it has heard; of a merge by itself, what a merge says."""
     said = dict.fromkeys(KINDS[:2], 0)
@@ -47,7 +47,7 @@ def _merge(kernel: Merge | MergeChanges) -> Merge:
     return kernel if isinstance(kernel, Merge) else kernel.merge
 
 
-def _replicas(shard: LevelShard, merges: dict[str, Merge | MergeChanges]) -> dict[str, Replica]:
+def _replicas(shard: Shard, merges: dict[str, Merge | MergeChanges]) -> dict[str, Replica]:
     """The inputs of merges, after the name of the merge where there are several."""
     left_out: dict[str, int] = {}
     for (edge, name), count in shard.left_out.items():
@@ -76,5 +76,5 @@ def _replicas(shard: LevelShard, merges: dict[str, Merge | MergeChanges]) -> dic
     return found
 
 
-def _clock(shard: LevelShard) -> str:
-    return clock_of(shard.fragment.clock).name
+def _clock(shard: Shard) -> str:
+    return clock_of(shard.assignment.clock).name

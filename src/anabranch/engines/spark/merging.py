@@ -1,25 +1,28 @@
-"""What a shard runs: the kernels of one fragment, as a value that travels to the executors."""
+"""How the replicas that rows name are merged, as one value: what `merge` and `merge_changes` are told."""
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
 from anabranch.kernels.answers import Answers
-from anabranch.kernels.kernel import State
 from anabranch.kernels.merge.merge import Merge
-from anabranch.kernels.merge.settings import Generalise, checked
-from anabranch.kernels.merge_changes import MergeChanges
-from anabranch.model.output_policy import FirstThenFinal, OutputPolicy, Pace
-from anabranch.model.properties import Case, Properties
+from anabranch.kernels.merge.settings import Generalise, case_named, checked
+from anabranch.model.output_policy import POLICIES, FirstThenFinal, OutputPolicy, Pace
+from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.validity import Drop, Policy, Quarantine, Raise
+from anabranch.rows.layout import names_of
+from anabranch.rows.vouching import Lossy
 
 REMEMBER = 4_096
 """Final events that a shard keeps to compare slower replicas with; they are part of every snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fragment:
-    """Logical merge of replicas that the rows name."""
+class Merging:
+    """The settings of a merge by itself, checked; a plan of one node is made of it."""
 
     case: Case | None = None
     policy: OutputPolicy = field(default_factory=FirstThenFinal)
@@ -55,17 +58,6 @@ class Fragment:
     clock: pa.DataType | None = None
     """The type of the times of the rows, for people; None: ticks."""
 
-    def merge(self) -> Merge:
-        """A merge at its beginning."""
-        return Merge(
-            self.case,
-            self.policy,
-            pace=self.pace,
-            identity=self.identity,
-            remember=self.remember,
-            generalise=isinstance(self.on_broken, Generalise),
-        )
-
     def answers(self) -> Answers:
         """What is done with what is refused; a merge that generalises refuses nothing for a property."""
         broken = Quarantine() if isinstance(self.on_broken, Generalise) else self.on_broken
@@ -73,7 +65,7 @@ class Fragment:
 
     def check(self) -> None:
         """Raise where a setting is not one."""
-        self.merge()
+        Merge(self.case, self.policy, pace=self.pace, identity=self.identity, remember=self.remember)
         kinds = (Raise, Drop, Quarantine)
         checked("on_invalid", self.on_invalid, *kinds)
         checked("on_broken", self.on_broken, *kinds, Generalise)
@@ -85,17 +77,6 @@ class Fragment:
             return self.properties
         return self.properties.spread()
 
-    def merge_changes(self) -> MergeChanges | None:
-        """A merge of changes at its beginning, where replicas send changes."""
-        return None if self.key is None else MergeChanges(self.key, self.merge(), by_time=self.by_time)
-
-    def loaded(self, state: State) -> Merge | MergeChanges:
-        """What merges, as it was saved."""
-        generalise = isinstance(self.on_broken, Generalise)
-        if self.key is None:
-            return Merge.load(state, generalise=generalise)
-        return MergeChanges.load(state, by_time=self.by_time, generalise=generalise)
-
     def settings(self) -> dict[str, str]:
         """What the state depends on, so that it holds for as long as a checkpoint does."""
         names = ("case", "policy", "pace", "identity", "properties", "lossy", "channels", "key", "by_time")
@@ -103,11 +84,73 @@ class Fragment:
         values["lossy"] = self.lossy if isinstance(self.lossy, bool) else sorted(self.lossy)
         return {name: str(value) for name, value in values.items()} | dict(self.columns)
 
-    def is_complete(self, replica: str) -> bool:
-        """The silence of a replica is evidence."""
-        return not self.lossy if isinstance(self.lossy, bool) else replica not in self.lossy
-
     def quarantines(self) -> bool:
         """Some of what is not used is told."""
         answers = (self.on_invalid, self.on_broken, self.on_late)
         return any(isinstance(answer, Quarantine) for answer in answers)
+
+
+def merging_of(
+    *,
+    identity: tuple[str, ...] | None = None,
+    key: tuple[str, ...] | None = None,
+    by_time: bool = False,
+    case: Case | str | None,
+    policy: OutputPolicy | None,
+    properties: Properties | Fact | str | Iterable[Fact | str] | None,
+    lossy: Lossy,
+    pace: Pace,
+    replicas: Iterable[str],
+    idle: Iterable[str],
+    on_invalid: Policy | None,
+    on_broken: Policy | Generalise | None,
+    on_late: Policy | None,
+    remember: int,
+) -> Merging:
+    """A merge with settings as people write them; those that do not go together are refused here."""
+    merging = Merging(
+        case=case_named(case),
+        policy=policy or FirstThenFinal(),
+        pace=pace,
+        identity=identity,
+        properties=declared_properties(properties),
+        lossy=lossy if isinstance(lossy, bool) else frozenset(names_of(lossy) or ()),
+        replicas=tuple(names_of(replicas) or ()),
+        idle=tuple(names_of(idle) or ()),
+        on_invalid=on_invalid or Quarantine(),
+        on_broken=on_broken or Quarantine(),
+        on_late=on_late or Quarantine(),
+        remember=remember,
+        key=key,
+        by_time=by_time,
+    )
+    try:
+        merging.check()  # which checks its settings, here and not in a worker
+    except TypeError as error:
+        for name in ("policy", "pace", "on_invalid", "on_broken", "on_late"):
+            _tell_value(error, name, getattr(merging, name))
+        raise
+    return merging
+
+
+def _tell_value(error: TypeError, name: str, given: object) -> None:
+    """Where a setting is a word, note the value that it stands for in job files, or all there are."""
+    if not isinstance(given, str):
+        return
+    answers = (Raise, Drop, Quarantine, Generalise) if name == "on_broken" else (Raise, Drop, Quarantine)
+    kinds = POLICIES if name == "policy" else {kind.__name__.lower(): kind for kind in answers}
+    values = {word: f"{kind.__name__}()" for word, kind in kinds.items()}
+    if name == "pace":
+        values = {pace.value: str(pace) for pace in Pace}
+    meant = values.get(given.lower())
+    if meant is None:
+        error.add_note(f"{name} is one of {', '.join(values.values())}, all of them names of anabranch.")
+    else:
+        error.add_note(f"Write {name}={meant}, after: from anabranch import {re.split('[(.]', meant)[0]}")
+
+
+def declared_properties(value: Any) -> Properties | None:
+    """Properties as people write them."""
+    if value is None or isinstance(value, Properties):
+        return value
+    return Properties.of(*([value] if isinstance(value, str | Fact) else value))
