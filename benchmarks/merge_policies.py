@@ -34,6 +34,8 @@ POLICIES: tuple[OutputPolicy, ...] = (
     EveryChange(),
     FirstThenFinal(),
     FollowLeader(),
+    FollowLeader(by="latest"),
+    FollowLeader(by="unfrozen"),
     Quorum(fraction=0.5),
     Quorum(fraction=1.0),
     HalfFrozen(),

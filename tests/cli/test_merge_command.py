@@ -61,7 +61,7 @@ def test_files_of_every_format_are_merged_into_every_format(feeds, capsys, endin
     assert main(["diff", f"merged.{ending}", "feed-0.parquet"]) == 0
 
 
-@pytest.mark.parametrize("policy", [*POLICIES, "quorum=0.7"])
+@pytest.mark.parametrize("policy", [*POLICIES, "quorum=0.7", "leader=latest", "leader=unfrozen"])
 @pytest.mark.parametrize("lag", ["0", "5000"])
 def test_every_policy_gives_the_same_relation(feeds, capsys, policy, lag):
     assert main(["merge", *feeds, "--policy", policy, "--lag", lag, "--out", "merged.parquet"]) == 0
@@ -339,6 +339,7 @@ def test_misuse_gives_a_message_and_status_2(folder, capsys, arguments, words):
     [
         (["--policy", "sometimes"], ["half-frozen", "'sometimes'"]),
         (["--policy", "first=2"], ["quorum=SHARE"]),
+        (["--policy", "leader=loudest"], ["stable, latest or unfrozen", "'loudest'"]),
         (["--policy", "quorum=7"], ["above 0 and at most 1", "'7'"]),
         (["--declare", "sorted"], ["strictly-increasing", "'sorted'"]),
         (["--declare", ""], ["strictly-increasing"]),

@@ -69,6 +69,7 @@ def job_file(folder: Path, *parts: str, name: str = "job.toml") -> str:
         (SOURCE + MERGE + "policy = 'fast'\n" + SINK, ["'fast'", "final", "quorum", "name ="]),
         (SOURCE + MERGE + "policy = 'quorum=7'\n" + SINK, ["quorum", "'7'"]),
         (SOURCE + MERGE + "policy = {name = 'first', fraction = 0.5}\n" + SINK, ["'first' has no fraction"]),
+        (SOURCE + MERGE + "policy = {name = 'quorum', by = 'latest'}\n" + SINK, ["'quorum' has no by"]),
         (
             SOURCE + MERGE + "policy = {nme = 'first'}\n" + SINK,
             ["policy has no key 'nme'", "name, lag, fraction"],

@@ -360,6 +360,25 @@ class TestWhatIsSaidBeforeAStable:
         assert merge.push_all("a", said := [Insert(A, 2, 9), Adjust(A, 2, 9, 7)]) == said
         assert merge.push_all("b", [Insert(A, 2, 9), Adjust(A, 2, 9, 8)]) == []
 
+    def test_who_inserts_the_latest_start_is_followed_from_that_insert_on(self, make):
+        merge = merge_of(make, FollowLeader(by="latest"), "a", "b")
+        assert merge.push("a", Insert(A, 2, 9)) == [Insert(A, 2, 9)]
+        assert merge.push("b", Insert(B, 1, 9)) == []
+        assert merge.push("b", Insert(A, 2, 8)) == []
+        assert merge.push("b", Insert(A, 3, 9)) == [Insert(A, 3, 9)]
+        assert merge.push("a", Insert(B, 2, 7)) == []
+        assert merge.detach("b") == []
+        assert merge.push("a", Insert(B, 1, 7)) == [Insert(B, 1, 7)]
+
+    def test_who_shows_the_most_unfrozen_events_is_followed(self, make):
+        merge = merge_of(make, FollowLeader(by="unfrozen"), "a", "b")
+        assert merge.push("b", Insert(A, 2, 9)) == [Insert(A, 2, 9)]
+        assert merge.push("a", Insert(B, 4, 9)) == [Insert(B, 4, 9)]
+        assert merge.push("b", Insert(A, 5, 9)) == [Insert(A, 5, 9)]
+        assert merge.push_all("b", [Adjust(A, 5, 9, 5), Insert(A, 6, 9)]) == [Insert(A, 6, 9)]
+        merge.push("b", Stable(5))
+        assert merge.push("a", Insert(B, 7, 9)) == [Insert(B, 7, 9)]
+
     def test_every_change_of_every_input_is_followed(self, make):
         merge = merge_of(make, EveryChange(), "a", "b")
         merge.push("a", Stable(1))

@@ -23,7 +23,7 @@ from laws import flood, generalising, plans
 from laws.trial import Trial, fault_of, shrunk
 
 from anabranch import Batch, Case, Pace, Tagged, text, write
-from anabranch.model.output_policy import OutputPolicy, Quorum
+from anabranch.model.output_policy import FollowLeader, Lead, OutputPolicy, Quorum
 
 
 def command(path: str, case: Case | None, policy: OutputPolicy, *, more: tuple[str, ...] = ()) -> str:
@@ -31,6 +31,8 @@ def command(path: str, case: Case | None, policy: OutputPolicy, *, more: tuple[s
     words = ["anabranch merge", path, *([f"--case {case.name}"] if case else []), f"--policy {policy.name}"]
     if isinstance(policy, Quorum):
         words[-1] += f"={policy.fraction}"
+    if isinstance(policy, FollowLeader):
+        words[-1] += f"={Lead(policy.by).value}"
     words += [f"--lag {policy.lag}"] if policy.lag else []
     return " ".join([*words, *more])
 

@@ -48,6 +48,8 @@ POLICIES = (
     HalfFrozen(),
     FinalOnly(),
     FollowLeader(),
+    FollowLeader(by="latest"),
+    FollowLeader(by="unfrozen"),
     Quorum(fraction=0.6),
     FirstThenFinal(lag=2),
     EveryChange(lag=1),

@@ -10,8 +10,11 @@ from laws.trial import Trial, fault_of, is_valid, shrunk
 from anabranch import Insert, Merger, read
 from anabranch.engines.embedded import merger as merging
 from anabranch.kernels.merge import ordered
+from anabranch.kernels.merge.sides import Sides
 from anabranch.kernels.merge.trail import Trail
 from anabranch.model.batch import concat
+from anabranch.model.output_policy import Lead
+from anabranch.oracle.indexed_merge import IndexedMerge
 
 CHUNK = 1_000
 
@@ -89,6 +92,29 @@ def test_a_merge_that_loses_what_it_owes_is_caught(monkeypatch):
 def test_a_merge_that_forgets_what_tells_queued_events_apart_is_caught(monkeypatch):
     monkeypatch.setattr(ordered, "concat", lambda parts: replace(concat(parts)))
     assert caught(range(4_000))
+
+
+@pytest.mark.parametrize("by", [Lead.LATEST, Lead.UNFROZEN], ids=str)
+def test_a_merge_that_follows_another_leader_is_caught(by, monkeypatch):
+    how_far = IndexedMerge._how_far
+    other = {by: Lead.STABLE}
+    monkeypatch.setattr(
+        IndexedMerge, "_how_far", lambda self, name, by: how_far(self, name, other.get(by, by))
+    )
+    assert caught(range(4_000))
+
+
+@pytest.mark.parametrize("column", ["latest", "unfrozen"])
+def test_a_merge_that_forgets_who_is_ahead_when_it_is_loaded_is_caught(column, monkeypatch):
+    restored = Sides.restored
+
+    def forgetful(columns):
+        sides = restored(columns)
+        getattr(sides, column)[:] = getattr(Sides.of_capacity(sides.capacity), column)
+        return sides
+
+    monkeypatch.setattr(Sides, "restored", forgetful)
+    assert caught(range(8_000))
 
 
 def test_a_trial_is_drawn_from_its_seed_alone():

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from anabranch import Case, Fact
+from anabranch import Case, Fact, FollowLeader
 from anabranch.expressions.expression import col
 from anabranch.plan import build as ab
 from anabranch.plan.graph import Graph
@@ -54,6 +54,11 @@ class TestOneLevel:
     def test_a_merge_of_streams_deals_them_alike(self):
         merged = ab.merge(source("a"), source("b"))
         assert shapes(merged) == [([("a", 0, BOTH), ("b", 0, BOTH)], ["merge"])]
+
+    def test_a_leader_by_what_inputs_show_is_found_in_one_place(self):
+        for by, columns in (("stable", BOTH), ("latest", ()), ("unfrozen", ())):
+            merged = ab.merge(source("a"), source("b"), policy=FollowLeader(by=by))
+            assert shapes(merged) == [([("a", 0, columns), ("b", 0, columns)], ["merge"])]
 
     def test_a_plan_without_any_meeting_is_dealt_by_all_columns(self):
         assert shapes(source("a").lasting(5)) == [([("a", 0, BOTH)], ["alter_lifetime"])]

@@ -75,7 +75,7 @@ def _name_and_path(argument: str) -> tuple[str | None, str]:
 
 
 def policy_argument(text: str) -> OutputPolicy:
-    """A policy, for a quorum with its share."""
+    """A policy, for a quorum with its share, for a leader with what makes it one."""
     try:
         return policy_named(text)
     except ValueError as reason:

@@ -52,7 +52,7 @@ from anabranch.cli.inputs import (
     names_argument,
     policy_argument,
 )
-from anabranch.model.output_policy import POLICIES, FirstThenFinal, Pace
+from anabranch.model.output_policy import POLICIES, FirstThenFinal, Lead, Pace
 from anabranch.model.properties import Case, Fact
 
 if TYPE_CHECKING:
@@ -80,7 +80,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=policy_argument,
         default=FirstThenFinal(),
         metavar="POLICY",
-        help=f"when an event is out: {', '.join(POLICIES)}[=SHARE] (default first)",
+        help=f"when an event is out: {', '.join(POLICIES)} (default first); with a share quorum=SHARE, "
+        f"by what it leads leader={{{','.join(lead.value for lead in Lead)}}}",
     )
     parser.add_argument(
         "--lag",

@@ -13,7 +13,7 @@ from msgspec import field
 
 from anabranch.jobs.sections import Names, Section, one_of, section
 from anabranch.kernels.merge.settings import Generalise
-from anabranch.model.output_policy import POLICIES, OutputPolicy, Pace, policy_named
+from anabranch.model.output_policy import POLICIES, FollowLeader, OutputPolicy, Pace, Quorum, policy_named
 from anabranch.model.validity import Drop, Quarantine, Raise
 from anabranch.rows.change_words import spellings
 from anabranch.rows.vouching import check_answered, in_words, is_inferred
@@ -136,6 +136,7 @@ class PolicySection(Section):
     name: str
     lag: int | str = 0
     fraction: float | None = None
+    by: str | None = None
 
 
 def policy_of(value: Any) -> OutputPolicy | None:
@@ -146,12 +147,14 @@ def policy_of(value: Any) -> OutputPolicy | None:
         asked = section(PolicySection, value, "policy")
         one_of("policy", asked.name, POLICIES)
         settings: dict[str, Any] = {"lag": asked.lag}
-        if asked.fraction is not None:
-            settings["fraction"] = asked.fraction
-        try:
-            return POLICIES[asked.name](**settings)
-        except TypeError:
-            raise ValueError(f"policy {asked.name!r} has no fraction, quorum has one") from None
+        for setting, owner in (("fraction", Quorum), ("by", FollowLeader)):
+            value = getattr(asked, setting)
+            if value is None:
+                continue
+            if POLICIES[asked.name] is not owner:
+                raise ValueError(f"policy {asked.name!r} has no {setting}, {owner.name} has one")
+            settings[setting] = value
+        return POLICIES[asked.name](**settings)
     try:
         return policy_named(str(value))
     except ValueError as reason:

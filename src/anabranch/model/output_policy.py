@@ -49,6 +49,11 @@ class OutputPolicy:
         error.add_note("Give it in ticks: microseconds, where the times of the elements are timestamps.")
         raise error
 
+    @property
+    def needs_all(self) -> bool:
+        """What is said of an event depends on others that are shown: none may be in another place."""
+        return False
+
     def lagging(self, stable: int) -> int:
         """The stable that the merge makes of one an input has said."""
         return stable if stable == FOREVER else max(stable - self.ticks, BEGINNING)
@@ -103,11 +108,45 @@ class FinalOnly(OutputPolicy):
     name: ClassVar[str] = "final"
 
 
+class Lead(Enum):
+    """What makes an input the one that is followed (LM V-A): the most of it; of equals the first attached."""
+
+    STABLE = "stable"
+    """The greatest stable: the leader, who decides at stables too."""
+    LATEST = "latest"
+    """The latest start of an insert, of those at or after the output's stable when they were said."""
+    UNFROZEN = "unfrozen"
+    """The most events that it shows now and that the output's stable leaves unfrozen."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowLeader(OutputPolicy):
-    """Every change of the input whose stable is furthest, at once; of the others only what stables demand."""
+    """Every change of the input that is ahead, at once; of the others only what stables demand.
+
+    ``by`` is what being ahead means: ``'stable'``, ``'latest'`` or ``'unfrozen'`` (`Lead`). Those come first
+    that may decide at a stable: complete inputs that have joined, then others that have. By stable the lead
+    changes at stables alone; otherwise any element may bring it, and that element is followed already. What
+    an input has shown before it took the lead is not repeated: it waits for a stable, or for its next change.
+    """
 
     name: ClassVar[str] = "leader"
+    by: Lead | str = Lead.STABLE
+
+    def __post_init__(self) -> None:
+        OutputPolicy.__post_init__(self)
+        words = [lead.value for lead in Lead]
+        if not isinstance(self.by, Lead) and self.by not in words:
+            raise ValueError(f"a leader is one by {', '.join(words[:-1])} or {words[-1]}, not by {self.by!r}")
+        object.__setattr__(self, "by", Lead(self.by))
+
+    @property
+    def needs_all(self) -> bool:
+        """Who leads is told by all events together: with some of them in other places, others would."""
+        return self.by is not Lead.STABLE
+
+    def __str__(self) -> str:
+        by = "" if self.by is Lead.STABLE else f" by {Lead(self.by).value}"
+        return f"{self.name}{by}" + (f", {self._lag_text()} behind" if self.lag else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,13 +189,21 @@ POLICIES: dict[str, type[OutputPolicy]] = {
 
 
 def policy_named(text: str) -> OutputPolicy:
-    """A policy by its name, for a quorum with its share."""
-    name, equals, share = text.partition("=")
-    if name not in POLICIES or (equals and POLICIES[name] is not Quorum):
-        raise ValueError(f"a policy is one of {', '.join(POLICIES)}, and quorum=SHARE, not {text!r}")
+    """A policy by its name, for a quorum with its share, for a leader with what makes it one.
+
+    >>> print(policy_named("quorum=0.6"), policy_named("leader=latest"), sep="; ")
+    quorum 0.6; leader by latest
+    """
+    name, equals, word = text.partition("=")
+    if name not in POLICIES or (equals and POLICIES[name] not in (Quorum, FollowLeader)):
+        raise ValueError(
+            f"a policy is one of {', '.join(POLICIES)}, and quorum=SHARE or leader=BY, not {text!r}"
+        )
     if not equals:
         return POLICIES[name]()
+    if POLICIES[name] is FollowLeader:
+        return FollowLeader(by=word)
     try:
-        return Quorum(fraction=float(share))
+        return Quorum(fraction=float(word))
     except ValueError:
-        raise ValueError(f"a quorum is a share above 0 and at most 1, not {share!r}") from None
+        raise ValueError(f"a quorum is a share above 0 and at most 1, not {word!r}") from None

@@ -21,6 +21,7 @@ from anabranch.model.output_policy import (
     EveryChange,
     FirstThenFinal,
     FollowLeader,
+    Lead,
     OutputPolicy,
     Pace,
     Quorum,
@@ -88,6 +89,8 @@ class IndexedMerge(Merge):
 
     def _hear(self, name: str, payload: Payload, start: int, old_end: int | None, end: int) -> None:
         complete = self.sides[name].complete
+        if old_end is None and start >= self.stable:
+            self.sides[name].latest = max(self.sides[name].latest, start)
         key = _key(payload, start)
         node = self.nodes.get(key)
         if node is None:
@@ -122,8 +125,8 @@ class IndexedMerge(Merge):
                     self._give(node, end)
             case EveryChange():
                 self._follow(node, open_still, more, old_end, end)
-            case FollowLeader():
-                if name == self._leader():
+            case FollowLeader(by=by):
+                if name == self._leader(Lead(by)):
                     self._follow(node, open_still, more, old_end, end)
             case Quorum(fraction=fraction):
                 votes = sum(node.shown(side).total() > node.given.total() for side in self.sides)
@@ -140,14 +143,27 @@ class IndexedMerge(Merge):
         elif more:
             self._give(node, end)
 
-    def _leader(self) -> str:
-        """The furthest of those who decide; of equals the one that was attached first."""
+    def _leader(self, by: Lead = Lead.STABLE) -> str:
+        """The furthest of those who decide; of equals the one that was attached first.
+
+        Who joins, leaves or is idle changes it at once; an input that comes back begins anew.
+        """
 
         def rank(name: str) -> tuple[bool, bool, int]:
             side = self.sides[name]
-            return side.joined and side.complete, side.joined, side.stable
+            return side.joined and side.complete, side.joined, self._how_far(name, by)
 
         return max(self.sides, key=rank)
+
+    def _how_far(self, name: str, by: Lead) -> int:
+        match by:
+            case Lead.STABLE:
+                return self.sides[name].stable
+            case Lead.LATEST:
+                return self.sides[name].latest
+            case Lead.UNFROZEN:
+                unfrozen = [node for node in self.nodes.values() if node.start >= self.stable]
+                return sum(node.shown(name).total() for node in unfrozen)
 
     def _forget(self, name: str) -> None:
         """What has left is evidence still, and votes no more."""

@@ -28,6 +28,8 @@ class Side:
     joined: bool = False
     idle: bool = False
     stable: int = BEGINNING
+    latest: int = BEGINNING
+    """The greatest start of its inserts, of those at or after the output's stable when they were said."""
     queue: list[Element] = field(default_factory=list)
 
 

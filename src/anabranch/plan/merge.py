@@ -7,7 +7,13 @@ from typing import ClassVar
 from anabranch.kernels.kernel import Kernel, State
 from anabranch.kernels.merge.choice import Choice, Side, choose
 from anabranch.kernels.merge.merge import Merge as MergeKernel
-from anabranch.model.output_policy import FinalOnly, FirstThenFinal, HalfFrozen, OutputPolicy, Pace
+from anabranch.model.output_policy import (
+    FinalOnly,
+    FirstThenFinal,
+    HalfFrozen,
+    OutputPolicy,
+    Pace,
+)
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.validity import Policy
 from anabranch.plan.node import Node, PlanError
@@ -132,7 +138,9 @@ class Merge(Node):
         return {name: str(getattr(self, name)) for name in names}
 
     def meets(self) -> tuple[tuple[str, ...] | None, ...]:
-        """What tells events apart."""
+        """What tells events apart; nothing where who leads is told by all events together."""
+        if self.policy.needs_all:
+            return ((),) * len(self.inputs)
         return (self.identity or tuple(self.schema.names),) * len(self.inputs)
 
     def words(self) -> str:

@@ -59,8 +59,8 @@ class MergeChanges(Merge):
         return super().settings() | {"key": str(self.table_key), "by_time": str(self.source.by_time)}
 
     def meets(self) -> tuple[tuple[str, ...] | None, ...]:
-        """The changes of one row."""
-        return (self.table_key,)
+        """The changes of one row; nothing where who leads is told by all changes together."""
+        return ((),) if self.policy.needs_all else (self.table_key,)
 
     def words(self) -> str:
         """The key, the policy and the case."""

@@ -12,6 +12,7 @@ from anabranch.model.output_policy import (
     FinalOnly,
     FollowLeader,
     HalfFrozen,
+    Lead,
     OutputPolicy,
 )
 from anabranch.model.properties import Case, Properties
@@ -25,8 +26,12 @@ def policy_of_changes(case: Case | None, properties: Properties | None) -> Outpu
 def several_open_rows(policy: OutputPolicy, case: Case | None, properties: Properties | None) -> str | None:
     """Why a merge of changes may show several open rows of a key; None: it does not."""
     match policy:
-        case HalfFrozen() | FinalOnly() | FollowLeader():
+        case HalfFrozen() | FinalOnly() | FollowLeader(by=Lead.STABLE):
             return None
+        case FollowLeader():
+            return (
+                f"{policy} follows a replica from the row on that brings it the lead, not the end before it"
+            )
         case EveryChange():
             if not _is_keyed(policy, case, properties):
                 return None

@@ -86,6 +86,10 @@ def test_without_a_policy_changes_are_followed_as_soon_as_one_row_is_kept():
     assert policy_of_changes(None, KEYED) == policy_of_changes(Case.R3, None) == FollowLeader()
 
 
+def test_who_leads_by_what_it_shows_may_take_the_lead_between_an_end_and_the_row_after_it():
+    assert "brings it the lead" in several_open_rows(FollowLeader(by="latest"), None, KEYED)
+
+
 def test_a_job_whose_table_would_have_several_open_rows_is_refused_before_it_runs():
     sink = SinkSection(table=TableSinkSection(path="t", kind="history"))
     check_table(ChangesSection(key="id", time="at"), sink)

@@ -293,6 +293,11 @@ def merged_columns(rows: Columns, layout: Layout, merging: Merging, schema: pa.S
     return spark_schema(rows.schema, unpacking, layout.start, payload, merging.policy)
 
 
+def policy_told(policy: OutputPolicy) -> str:
+    """The kind of a policy, by which sinks tell what they may be given."""
+    return type(policy).__name__ + (" by what inputs show" if policy.needs_all else "")
+
+
 def spark_schema(
     rows: "StructType", unpacking: Unpacking, start: str, payload: list[str], policy: OutputPolicy
 ) -> "StructType":
@@ -302,7 +307,7 @@ def spark_schema(
     time = rows[start].dataType
     if isinstance(time, t.IntegralType):
         time = t.LongType()
-    told = {POLICY: type(policy).__name__}
+    told = {POLICY: policy_told(policy)}
     fields = [
         t.StructField("kind", t.StringType(), True, told),
         *(t.StructField(name, time) for name in TIMES),

@@ -70,6 +70,16 @@ class Merging:
         checked("on_invalid", self.on_invalid, *kinds)
         checked("on_broken", self.on_broken, *kinds, Generalise)
         checked("on_late", self.on_late, *kinds)
+        if self.policy.needs_all:
+            error = ValueError(
+                f"every shard follows the same replica, and the policy {str(self.policy)!r} goes by what a "
+                "replica has shown in all of them"
+            )
+            error.add_note(
+                "Follow the one whose stable is furthest, FollowLeader(): shards are told all stables."
+            )
+            error.add_note("Or merge in a plan (anabranch.merge), which runs this policy on one shard.")
+            raise error
 
     def promised(self) -> Properties | None:
         """What holds of a replica, of all its channels together."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from anabranch.engines.flow import Flow
 from anabranch.engines.spark.assignment import Assignment, dealing_of
-from anabranch.engines.spark.merge import POLICY, SETTINGS, SHARDS
+from anabranch.engines.spark.merge import POLICY, SETTINGS, SHARDS, policy_told
 from anabranch.engines.spark.one_row import SEVERAL
 from anabranch.engines.spark.plan_sources import Read
 from anabranch.engines.spark.shard import IDLE
@@ -122,7 +122,7 @@ class PlannedQuery:
             SHARDS: len(self.ids),
         }
         if isinstance(root, Merge):
-            told[POLICY] = type(root.policy).__name__
+            told[POLICY] = policy_told(root.policy)
         if isinstance(root, MergeChanges):
             several = several_open_rows(root.policy, root.case, root.source.of_events)
             told |= {} if several is None else {SEVERAL: several}

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from anabranch.kernels.merge.reaction import BY_LATEST
 from anabranch.kernels.merge.sides import Sides
 from anabranch.model.compiled import inner
 from anabranch.model.output_policy import Pace
@@ -36,32 +37,41 @@ def leader(sides: Sides) -> Any:
     found = np.int64(NOBODY)
     for i in range(len(sides.attached)):
         leads = sides.attached[i] and sides.complete[i] and sides.joined[i]
-        if leads and (found == NOBODY or _is_ahead(sides, i, found)):
+        if leads and (found == NOBODY or _is_ahead(sides, sides.reached, i, found)):
             found = np.int64(i)
     return found
 
 
 @inner
-def _is_ahead(sides: Sides, i: int, other: Any) -> Any:
-    if sides.reached[i] != sides.reached[other]:
-        return sides.reached[i] > sides.reached[other]
+def _is_ahead(sides: Sides, far: Any, i: int, other: Any) -> Any:
+    if far[i] != far[other]:
+        return far[i] > far[other]
     return sides.attached_as[i] < sides.attached_as[other]
 
 
 @inner
-def followed(sides: Sides) -> Any:
-    """Whom the policy follows: the leader, or where nobody is complete the furthest of those there are."""
-    found = leader(sides)
-    if found != NOBODY:
-        return found
-    for joined in (True, False):
-        for i in range(len(sides.attached)):
-            leads = sides.attached[i] and sides.joined[i] == joined
-            if leads and (found == NOBODY or _is_ahead(sides, i, found)):
-                found = np.int64(i)
-        if found != NOBODY:
-            return found
+def _standing(sides: Sides, i: int) -> int:
+    """Complete inputs that have joined are followed before others that have, and these before the rest."""
+    return 0 if not sides.joined[i] else 2 if sides.complete[i] else 1
+
+
+@inner
+def followed(sides: Sides, far: Any) -> Any:
+    """Whom the policy follows: of those who come first the furthest, by one of the columns of the inputs."""
+    found, best = np.int64(NOBODY), 0
+    for i in range(len(sides.attached)):
+        if not sides.attached[i]:
+            continue
+        standing = _standing(sides, i)
+        if found == NOBODY or standing > best or (standing == best and _is_ahead(sides, far, i, found)):
+            found, best = np.int64(i), standing
     return found
+
+
+@inner
+def leads_by_shown(sides: Sides, i: int, code: int) -> Any:
+    """Whether input i is followed where that goes by what inputs have shown."""
+    return i == followed(sides, sides.latest if code == BY_LATEST else sides.unfrozen)
 
 
 @inner

@@ -298,6 +298,13 @@ def count_removed(nodes: Nodes, ledgers: Ledgers, node: int, first: int, sides: 
 
 
 @inner
+def count_frozen(nodes: Nodes, ledgers: Ledgers, node: int, sides: Sides) -> None:
+    """The events of a node are unfrozen no more for those who show them."""
+    for i in range(len(sides.attached)):
+        sides.unfrozen[i] -= total_shown(nodes, ledgers, node, i + 1)
+
+
+@inner
 def total_given(nodes: Nodes, ledgers: Ledgers, node: int) -> int:
     """How many events the output has."""
     total, entry = 0, nodes.cells[node, FIRST]

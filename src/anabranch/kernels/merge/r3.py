@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.kernels.merge.broken import Broken
-from anabranch.kernels.merge.lead import followed, join_all, leader, passed_by_all
+from anabranch.kernels.merge.lead import followed, join_all, leader, leads_by_shown, passed_by_all
 from anabranch.kernels.merge.nodes import (
     ABSENT,
     EXTRA,
@@ -41,7 +41,15 @@ from anabranch.kernels.merge.nodes import (
     sort_changing,
     tag_of,
 )
-from anabranch.kernels.merge.reaction import EVERY, FIRST, LEADER, QUORUM, Reaction
+from anabranch.kernels.merge.reaction import (
+    BY_LATEST,
+    BY_STABLE,
+    BY_UNFROZEN,
+    EVERY,
+    FIRST,
+    QUORUM,
+    Reaction,
+)
 from anabranch.kernels.merge.said import (
     Notes,
     Said,
@@ -182,8 +190,15 @@ def _change(nodes: Nodes, node: int, time: int, end: int, sides: Sides, said: Sa
 
 
 @inner
+def _count_frozen(nodes: Nodes, node: int, sides: Sides) -> None:
+    """A node is unfrozen no more for those who show it."""
+    for i in range(len(sides.attached)):
+        sides.unfrozen[i] -= nodes.cells[node, SHOWN + i] != ABSENT
+
+
+@inner
 def _advance(
-    nodes: Nodes, time: int, first: int, stable: int, sides: Sides, said: Said, null_row: int
+    nodes: Nodes, time: int, first: int, stable: int, sides: Sides, said: Said, null_row: int, counts: bool
 ) -> None:
     """Make the output agree with the input that leads as far as this stable makes it final."""
     count: Any = np.int64(0)
@@ -198,7 +213,10 @@ def _advance(
         if nodes.cells[node, STATE] == HALF:
             count = _visit(nodes, node, time, first, stable, sides, count)
     while nodes.due.size[0] and nodes.due.key[0] < time:
-        count = _visit(nodes, pop(nodes.due), time, first, stable, sides, count)
+        due = pop(nodes.due)
+        if counts:
+            _count_frozen(nodes, due, sides)
+        count = _visit(nodes, due, time, first, stable, sides, count)
     if count > 1:
         sort_changing(nodes, count)
     for n in range(count):
@@ -237,11 +255,19 @@ def _forget_passed(nodes: Nodes, sides: Sides, remember: int, notes: Notes) -> N
 
 @inner
 def drain(
-    nodes: Nodes, stable: int, sides: Sides, remember: int, said: Said, notes: Notes, null_row: int
+    nodes: Nodes,
+    stable: int,
+    sides: Sides,
+    remember: int,
+    said: Said,
+    notes: Notes,
+    null_row: int,
+    counts: bool,
 ) -> tuple[int, int]:
     """Let inputs join and lead until none is ahead of the output, or the output may not have room.
 
-    ``null_row`` is the place of a payload that is null, or NOBODY. Returns the stable and DONE or NO_ROOM.
+    ``null_row`` is the place of a payload that is null, or NOBODY; ``counts``: what is unfrozen is counted.
+    Returns the stable and DONE or NO_ROOM.
     """
     while True:
         join_all(sides, stable)
@@ -253,7 +279,7 @@ def drain(
         if len(said.kind) - said.rows[0] <= len(nodes.free) - nodes.unused[0]:
             return stable, NO_ROOM
         time = sides.reached[first]
-        _advance(nodes, time, first, stable, sides, said, null_row)
+        _advance(nodes, time, first, stable, sides, said, null_row, counts)
         stable = time
 
 
@@ -270,6 +296,14 @@ def _follow(nodes: Nodes, node: int, end: int, stable: int, sides: Sides, said: 
         nodes.cells[node, GIVEN] = end if end > start else ABSENT
         if start < stable:
             _keep_open(nodes, node, stable, len(sides.attached))
+
+
+@inner
+def _count_shown(nodes: Nodes, node: int, i: int, inserts: bool, was: int, sides: Sides) -> None:
+    """Count what input i has just said of an unfrozen node, of which it showed an end or ABSENT before."""
+    sides.unfrozen[i] += np.int64(nodes.cells[node, SHOWN + i] != ABSENT) - np.int64(was != ABSENT)
+    if inserts:
+        sides.latest[i] = max(sides.latest[i], nodes.cells[node, START])
 
 
 @inner
@@ -306,17 +340,18 @@ def merge(
     """
     kind, start, end, identity = elements
     cells = nodes.cells
-    births, again, lead, settled = 0, 0, i, False
+    births, again, follows, settled = 0, 0, reaction.code == EVERY, False
     null_row: Any = np.int64(NOBODY)
     while True:
         # One place to drain from: each would be compiled with all that drains.
         if not settled:
-            stable, state = drain(nodes, stable, sides, remember, said, notes, null_row)
+            counts = reaction.code == BY_UNFROZEN
+            stable, state = drain(nodes, stable, sides, remember, said, notes, null_row, counts)
             if state != DONE:
                 return row, state, stable, births, again
             settled = True
-            if reaction.code == LEADER:
-                lead = followed(sides)
+            if reaction.code == BY_STABLE:
+                follows = i == followed(sides, sides.reached)
         if row == len(kind):
             return row, DONE, stable, births, again
         if kind[row] == STABLE:
@@ -368,16 +403,21 @@ def merge(
             if was == ABSENT and cells[node, GIVEN] == ABSENT and end[row] > start[row] >= stable:
                 say_insert(said, cells[node, PLACE], start[row], end[row])
                 cells[node, GIVEN] = end[row]
-        elif reaction.code == EVERY or (reaction.code == LEADER and i == lead):
-            _follow(nodes, node, end[row], stable, sides, said)
-        elif (
-            reaction.code == QUORUM
-            and cells[node, GIVEN] == ABSENT
-            and end[row] > start[row] >= stable
-            and _votes(nodes, node, sides) >= reaction.quorum
-        ):
-            say_insert(said, cells[node, PLACE], start[row], end[row])
-            cells[node, GIVEN] = end[row]
+        elif reaction.code == QUORUM:
+            if (
+                cells[node, GIVEN] == ABSENT
+                and end[row] > start[row] >= stable
+                and _votes(nodes, node, sides) >= reaction.quorum
+            ):
+                say_insert(said, cells[node, PLACE], start[row], end[row])
+                cells[node, GIVEN] = end[row]
+        else:
+            if reaction.code >= BY_LATEST:
+                if start[row] >= stable:
+                    _count_shown(nodes, node, i, kind[row] == INSERT, was, sides)
+                follows = leads_by_shown(sides, i, reaction.code)
+            if follows:
+                _follow(nodes, node, end[row], stable, sides, said)
         if cells[node, STATE] == HALF:
             _shorten(nodes, node, i, stable)
         row += 1

@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.kernels.merge.broken import Broken
-from anabranch.kernels.merge.lead import PACES, followed
+from anabranch.kernels.merge.lead import PACES, followed, leads_by_shown
 from anabranch.kernels.merge.ledgers import (
     CAME,
     CHANGE,
@@ -59,7 +59,7 @@ from anabranch.kernels.merge.nodes import (
     tag_of,
 )
 from anabranch.kernels.merge.r4_stable import DONE, NO_ROOM, NOT_KEYED, ROWS, drain, keep_open, shorten
-from anabranch.kernels.merge.reaction import EVERY, LEADER, QUORUM, Reaction
+from anabranch.kernels.merge.reaction import BY_LATEST, BY_STABLE, BY_UNFROZEN, EVERY, QUORUM, Reaction
 from anabranch.kernels.merge.reaction import FIRST as AT_ONCE
 from anabranch.kernels.merge.said import (
     Notes,
@@ -160,14 +160,15 @@ def merge(
     while True:
         # One place to drain from: each would be compiled with all that drains.
         if not settled:
+            counts = reaction.code == BY_UNFROZEN
             stable, state = drain(
-                nodes, ledgers, stable, sides, pace, remember, said, notes, upcoming, null_row
+                nodes, ledgers, stable, sides, pace, remember, said, notes, upcoming, null_row, counts
             )
             if state != DONE:
                 return row, state, stable, births, tardy, again
             settled = True
-            if reaction.code == LEADER:
-                follows = i == followed(sides)
+            if reaction.code == BY_STABLE:
+                follows = i == followed(sides, sides.reached)
         if row == len(kind):
             return row, DONE, stable, births, tardy, again
         if kind[row] == STABLE:
@@ -219,6 +220,12 @@ def merge(
         if own:
             after = total_shown(nodes, ledgers, node, i + 1)
             sides.removed[i] += beyond(after, own) - beyond(after - more, own)
+        if reaction.code >= BY_LATEST:
+            if start[row] >= stable:
+                sides.unfrozen[i] += more
+                if not adjusts:
+                    sides.latest[i] = max(sides.latest[i], start[row])
+            follows = leads_by_shown(sides, i, reaction.code)
         _react(
             nodes,
             ledgers,

@@ -22,6 +22,7 @@ from anabranch.kernels.merge.ledgers import (
     GIVEN,
     NEXT,
     Ledgers,
+    count_frozen,
     count_removed,
     drop_all,
     prune,
@@ -253,6 +254,7 @@ def _look(
     stable: int,
     sides: Sides,
     upcoming: Any,
+    counts: bool,
 ) -> None:
     """Note the nodes that this stable changes, in the order in which they are said; settle the others."""
     while nodes.open.size[0] and (nodes.open.key[0] < time or time == FOREVER):
@@ -268,7 +270,10 @@ def _look(
             if nodes.cells[node, STATE] == HALF:
                 _visit(nodes, ledgers, node, time, first, stable, sides, upcoming)
     while nodes.due.size[0] and nodes.due.key[0] < time:
-        _visit(nodes, ledgers, pop(nodes.due), time, first, stable, sides, upcoming)
+        due = pop(nodes.due)
+        if counts:
+            count_frozen(nodes, ledgers, due, sides)
+        _visit(nodes, ledgers, due, time, first, stable, sides, upcoming)
     if upcoming[CHANGING] > 1:
         sort_changing(nodes, upcoming[CHANGING])
 
@@ -363,11 +368,13 @@ def drain(
     notes: Notes,
     upcoming: Any,
     null_row: int,
+    counts: bool,
 ) -> tuple[int, int]:
     """Let inputs join and lead until none is ahead of the output, or the output may not have room.
 
-    ``null_row`` is the place of a payload that is null, or NOBODY. Returns the stable and DONE or NO_ROOM;
-    then what is upcoming tells how many rows are needed, and the same inputs go on with it where it stopped.
+    ``null_row`` is the place of a payload that is null, or NOBODY; ``counts``: what is unfrozen is counted.
+    Returns the stable and DONE or NO_ROOM; then what is upcoming tells how many rows are needed, and the same
+    inputs go on with it where it stopped.
     """
     while True:
         join_all(sides, stable)
@@ -377,7 +384,7 @@ def drain(
             _forget_passed(nodes, ledgers, sides, remember, notes)
             return stable, DONE
         if not upcoming[CHANGING]:
-            _look(nodes, ledgers, time, first, stable, sides, upcoming)
+            _look(nodes, ledgers, time, first, stable, sides, upcoming, counts)
         if len(said.kind) - said.rows[0] <= upcoming[ROWS]:
             return stable, NO_ROOM
         _advance(nodes, ledgers, time, stable, sides, upcoming, said, null_row)

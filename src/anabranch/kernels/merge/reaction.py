@@ -9,20 +9,21 @@ from anabranch.model.output_policy import (
     FirstThenFinal,
     FollowLeader,
     HalfFrozen,
+    Lead,
     OutputPolicy,
     Quorum,
 )
 
-FIRST, EVERY, WAIT, LEADER, QUORUM = range(5)
+FIRST, EVERY, WAIT, QUORUM, BY_STABLE, BY_LATEST, BY_UNFROZEN = range(7)
 
 _REACTIONS: dict[type[OutputPolicy], int] = {
     FirstThenFinal: FIRST,
     EveryChange: EVERY,
     HalfFrozen: WAIT,
     FinalOnly: WAIT,
-    FollowLeader: LEADER,
     Quorum: QUORUM,
 }
+_LEADS = {Lead.STABLE: BY_STABLE, Lead.LATEST: BY_LATEST, Lead.UNFROZEN: BY_UNFROZEN}
 
 
 class Reaction(NamedTuple):
@@ -35,4 +36,6 @@ class Reaction(NamedTuple):
     def of(cls, policy: OutputPolicy, sides: Sides) -> "Reaction":
         """What a policy does while these inputs are attached."""
         quorum = policy.votes(int(sides.attached.sum())) if isinstance(policy, Quorum) else 1
+        if isinstance(policy, FollowLeader):
+            return cls(_LEADS[Lead(policy.by)])
         return cls(_REACTIONS[type(policy)], quorum)

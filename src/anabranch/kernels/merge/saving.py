@@ -20,7 +20,7 @@ from anabranch.kernels.merge.status import Disagreement
 from anabranch.kernels.merge.tally import Input, Tally
 from anabranch.kernels.merge.trail import Trail
 from anabranch.kernels.store.saved import version_of
-from anabranch.model.output_policy import POLICIES, Pace, Quorum
+from anabranch.model.output_policy import POLICIES, FollowLeader, Lead, OutputPolicy, Pace, Quorum
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.rows import rows_of
 from anabranch.model.schema import Columns
@@ -38,8 +38,7 @@ def saved(merge: Merge) -> State:
         count_conduct(merge, name)
     values: dict[str, Any] = {
         "forced": merge.forced and merge.forced.name,
-        "policy": {"name": merge.policy.name, "lag": merge.policy.ticks}
-        | ({"fraction": merge.policy.fraction} if isinstance(merge.policy, Quorum) else {}),
+        "policy": {"name": merge.policy.name, "lag": merge.policy.ticks} | _own_settings(merge.policy),
         "pace": merge.pace.value,
         "identity": merge.identity,
         "remember": merge.remember,
@@ -134,6 +133,15 @@ def _restore_parts(merge: Merge, values: dict[str, Any], batches: list[pa.Record
         merge.cleanse = Cleanse.load(State(CLEANSE_VERSION, values["cleanse"], parts["cleanse"]))
     if values["trail"] is not None:
         merge.trail = Trail.load(values["trail"], parts["trail"])
+
+
+def _own_settings(policy: OutputPolicy) -> dict[str, Any]:
+    match policy:
+        case Quorum(fraction=fraction):
+            return {"fraction": fraction}
+        case FollowLeader(by=by):
+            return {"by": Lead(by).value}
+    return {}
 
 
 def _side_values(side: Side) -> list[Any]:

@@ -36,13 +36,17 @@ class Sides(NamedTuple):
     """Events that it shows and the output lacks, because the complete input that led never showed them."""
     keyed: NDArray[np.bool_]
     """It promised that payload and start are a key of what it shows."""
+    latest: NDArray[np.int64]
+    """The greatest start of its inserts at or after the output's stable; kept where the policy needs it."""
+    unfrozen: NDArray[np.int64]
+    """Events that it shows and the output's stable leaves unfrozen; kept where the policy needs it."""
 
     @classmethod
     def of_capacity(cls, capacity: int) -> "Sides":
         """Nobody, with room for this many."""
         attached, joined, complete, idle, keyed = np.zeros((5, capacity), np.bool_)
-        guarantee, reached = np.full((2, capacity), BEGINNING)
-        attached_as, late, disagreements, holes, filled, removed = np.zeros((6, capacity), np.int64)
+        guarantee, reached, latest = np.full((3, capacity), BEGINNING)
+        attached_as, late, disagreements, holes, filled, removed, unfrozen = np.zeros((7, capacity), np.int64)
         return cls(
             attached,
             joined,
@@ -57,6 +61,8 @@ class Sides(NamedTuple):
             filled,
             removed,
             keyed,
+            latest,
+            unfrozen,
         )
 
     @classmethod
@@ -102,6 +108,6 @@ class Sides(NamedTuple):
         for column in self:
             column[number] = 0
         self.attached[number], self.complete[number], self.keyed[number] = True, complete, keyed
-        self.guarantee[number], self.reached[number] = guarantee, BEGINNING
+        self.guarantee[number], self.reached[number], self.latest[number] = guarantee, BEGINNING, BEGINNING
         self.attached_as[number] = attached_as
         self.joined[number] = stable >= guarantee if complete else stable == BEGINNING
