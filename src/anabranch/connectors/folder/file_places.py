@@ -16,6 +16,7 @@ import msgspec
 
 from anabranch.connectors.folder.listing import listing
 from anabranch.connectors.folder.reading import FILE_ROWS
+from anabranch.engines.spark.query.backlog import is_of_clock
 from anabranch.rows.layout import SINGLE
 
 _NOTHING = {"last": "", "files": 0}
@@ -99,7 +100,9 @@ def _offset(checkpoint: Path, batch: int) -> dict[str, Any] | None:
     if batch < 0:
         return {}
     try:
-        _, _, *sources = (checkpoint / "offsets" / str(batch)).read_text().splitlines()
-        return msgspec.json.decode(sources[0], type=dict[str, Any]) if len(sources) == 1 else None
+        _, _, *lines = (checkpoint / "offsets" / str(batch)).read_text().splitlines()
+        offsets = [msgspec.json.decode(line, type=dict[str, Any]) for line in lines]
     except (OSError, ValueError):
         return None
+    rows = [offset for offset in offsets if not is_of_clock(offset)]
+    return rows[0] if len(rows) == 1 else None

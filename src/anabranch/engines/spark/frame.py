@@ -70,6 +70,10 @@ def planned_frame(
     frame: DataFrame | None = None
     for level in parts:
         mine = [_parcels(query, edge, level) for edge in level.edges if edge.source is not None]
+        if frame is None and query.is_streaming:
+            from anabranch.engines.spark.clock import clock
+
+            mine.append(_for_level(query, clock(session), level))
         given = reduce(_united, [*([] if frame is None else [frame]), *mine])
         frame = run_level(
             given,
@@ -99,6 +103,10 @@ def _parcels(query: PlannedQuery, edge: Edge, level: Level) -> "DataFrame":
         parcels = packed(read.rows.select(*map(_quoted, read.columns.names)), packing, query.ids)
     else:
         parcels = read.rows.parcels(packing, query.ids)
+    return _for_level(query, parcels, level)
+
+
+def _for_level(query: PlannedQuery, parcels: "DataFrame", level: Level) -> "DataFrame":
     return parcels if len(query.parts) == 1 else level_parcels(parcels, level.number)
 
 

@@ -59,6 +59,8 @@ ROWS_EDGE = "rows"
 """What the rows of a merge are called in its plan."""
 POLICY, SETTINGS, SHARDS = "anabranch.policy", "anabranch.settings", "anabranch.shards"
 """Where the schema of a merged frame says how: what its state depends on, and in how many parts it is."""
+CLOCK = "anabranch.clock"
+"""Where it says whether the clock is among the sources."""
 
 
 def merge(
@@ -176,7 +178,8 @@ def merged(
     from pyspark.sql import DataFrame
 
     _check_rows(rows)
-    layout, merging, schema = planned(columns_of(rows), layout, merging)
+    columns = columns_of(rows)
+    layout, merging, schema = planned(columns, layout, merging)
     payload_names = layout.payload_of(schema.names)
     ids = shard_ids(shards_of(rows.sparkSession))
     unpacking = _unpacking(layout, merging, schema, len(ids))
@@ -184,9 +187,14 @@ def merged(
     ordered = layout.sequence is not None or native
     packing = Packing(layout, len(ids), rows_per_parcel, ordered=ordered, edge=ROWS_EDGE)
     parcels = packed(rows, packing, ids) if isinstance(rows, DataFrame) else rows.parcels(packing, ids)
+    if columns.is_streaming:
+        from anabranch.engines.spark.clock import clock
+
+        parcels = parcels.unionAll(clock(rows.sparkSession))
     out = spark_schema(rows.schema, unpacking, layout.start, payload_names, merging.policy)
     out["kind"].metadata[SETTINGS] = msgspec.json.encode(merging.settings()).decode()
     out["kind"].metadata[SHARDS] = len(ids)
+    out["kind"].metadata[CLOCK] = columns.is_streaming
     if merging.key is not None:
         several = several_open_rows(merging.policy, merging.case, merging.properties)
         out["kind"].metadata.update({} if several is None else {SEVERAL: several})

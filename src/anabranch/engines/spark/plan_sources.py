@@ -36,6 +36,7 @@ class Read:
     ordered: bool
     """Rows have places in their channels."""
     is_native: bool
+    is_streaming: bool = True
 
 
 def check_given(stream: Stream, sources: Mapping[str, Any]) -> None:
@@ -87,7 +88,7 @@ def as_read(source: Source, rows: "DataFrame | NativeSource") -> Read:
     )
     if source.layout is not None:
         layout = replace(source.reads, payload=layout.payload, channel=layout.channel)
-    return Read(source, rows, layout, columns, ordered, given.is_native)
+    return Read(source, rows, layout, columns, ordered, given.is_native, given.is_streaming)
 
 
 def with_sources(root: Node, reads: Mapping[str, Read]) -> Node:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from anabranch.engines.flow import Flow
 from anabranch.engines.spark.assignment import Assignment, dealing_of
-from anabranch.engines.spark.merge import POLICY, SETTINGS, SHARDS, policy_told
+from anabranch.engines.spark.merge import CLOCK, POLICY, SETTINGS, SHARDS, policy_told
 from anabranch.engines.spark.one_row import SEVERAL
 from anabranch.engines.spark.plan_sources import Read
 from anabranch.engines.spark.shard import IDLE
@@ -51,6 +51,11 @@ class PlannedQuery:
     def is_last(self, level: Level) -> bool:
         """What comes out of a level is what the query gives."""
         return level is self.parts[-1]
+
+    @property
+    def is_streaming(self) -> bool:
+        """It is a query that goes on, and not one over frames that are what they are."""
+        return any(read.is_streaming for read in self.reads.values())
 
     def observed(self, level: Level) -> str:
         """The name under which Spark's progress carries what the shards of a level say."""
@@ -120,6 +125,7 @@ class PlannedQuery:
         told: dict[str, Any] = {
             SETTINGS: msgspec.json.encode(self.settings()).decode(),
             SHARDS: len(self.ids),
+            CLOCK: self.is_streaming,
         }
         if isinstance(root, Merge):
             told[POLICY] = policy_told(root.policy)

@@ -11,8 +11,8 @@ from zlib import crc32
 
 import msgspec
 
-from anabranch.engines.spark.merge import SETTINGS, SHARDS
-from anabranch.engines.spark.query.checkpoint import CheckpointError, begun, damaged
+from anabranch.engines.spark.merge import CLOCK, SETTINGS, SHARDS
+from anabranch.engines.spark.query.checkpoint import CheckpointError, begun, damaged, without_clock
 from anabranch.engines.spark.shard_bytes import check_settings
 from anabranch.engines.whole_file import whole_file
 from anabranch.rows.layout import names_of
@@ -31,6 +31,8 @@ class BegunWith(msgspec.Struct, frozen=True):
     merge: dict[str, str] | None = None
     """What the state depends on; None where rows do not tell."""
     shards: int | None = None
+    clock: bool = False
+    """The clock is among its sources, whose number is fixed."""
 
 
 def folder_sink(form: str) -> dict[str, str]:
@@ -57,7 +59,8 @@ def begun_with(rows: "DataFrame", sink: dict[str, str]) -> BegunWith:
     """What a query of merged rows would be begun with."""
     told = next((field.metadata for field in rows.schema.fields if field.name == "kind"), {})
     merge = told.get(SETTINGS)
-    return BegunWith(sink, None if merge is None else msgspec.json.decode(merge), told.get(SHARDS))
+    settings = None if merge is None else msgspec.json.decode(merge)
+    return BegunWith(sink, settings, told.get(SHARDS), told.get(CLOCK, False))
 
 
 def check_begun_with(checkpoint: Path, now: BegunWith) -> None:
@@ -65,6 +68,8 @@ def check_begun_with(checkpoint: Path, now: BegunWith) -> None:
     before = _read(checkpoint / FILE)
     if before is None or begun(checkpoint) < 0:
         return
+    if now.clock and not before.clock:
+        raise without_clock(checkpoint)
     for name in dict.fromkeys([*before.sink, *now.sink]):
         was, found = before.sink.get(name, "none"), now.sink.get(name, "none")
         if was != found:

@@ -25,6 +25,18 @@ def damaged(what: str, *way_out: str) -> CheckpointError:
     return error
 
 
+def without_clock(checkpoint: Path | str) -> CheckpointError:
+    """A checkpoint of the time before queries had a clock; the number of sources of one is fixed."""
+    error = CheckpointError(
+        f"a query has a clock among its sources, and {checkpoint} was begun by an older anabranch, without one"
+    )
+    error.add_note("The anabranch that began it goes on from it.")
+    error.add_note(
+        "Else begin again, with a new checkpoint and a new sink: all that the sources have is read."
+    )
+    return error
+
+
 def begun(checkpoint: Path) -> int:
     """The last micro-batch that was begun; -1 for none."""
     return _last(checkpoint / "offsets")

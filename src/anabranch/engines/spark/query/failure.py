@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from anabranch.engines.spark.query.checkpoint import CheckpointError, damaged
+from anabranch.engines.spark.query.checkpoint import CheckpointError, damaged, without_clock
 from anabranch.errors import AnabranchError
 
 BEGIN, END = "⟦anabranch ", "⟧"
@@ -69,6 +69,7 @@ _WRITING = re.compile(r"CANNOT_WRITE_STATE_STORE")
 """Spark does not say why where the thread that wrote is not the one that commits."""
 _TWICE = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|[Cc]oncurrent update to the log|Multiple streaming jobs")
 _OTHER = re.compile(r"STREAMING_STATEFUL_OPERATOR_NOT_MATCH")
+_SOURCES = re.compile(r"There are \[(\d+)\] sources in the checkpoint offsets and now there are \[(\d+)\]")
 _PATH = re.compile(
     r"(?:file:)?(?://)?(/[^\s'\",;()\[\]]*/(?:offsets|commits|sources|state|metadata)(?:/[^\s'\",;()\[\]]*)?)"
 )
@@ -110,6 +111,12 @@ def _of_spark(text: str, trace: str) -> BaseException:
             "Else begin again, with a new checkpoint and a new sink: all that the sources have is read."
         )
         return other
+    if numbers := _SOURCES.search(words):
+        if int(numbers[1]) + 1 == int(numbers[2]):
+            return without_clock("its checkpoint")
+        sources = CheckpointError(f"the checkpoint is of a query with other sources: {cause}")
+        sources.add_note("The number of its sources is fixed; begin a new checkpoint, and a new sink.")
+        return sources
     path = _PATH.search(words)
     if path is None and not (_STATE.search(words) or _READING.search(trace)):
         return QueryError(cause)
