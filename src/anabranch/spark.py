@@ -7,13 +7,13 @@ from anabranch.connectors.delta.feeds import DeltaChanges, delta_changes
 from anabranch.connectors.files.debezium import Debezium
 from anabranch.connectors.folder.sink import write_folder
 from anabranch.connectors.folder.source import Folder, folder
+from anabranch.connectors.frame import frame
 from anabranch.connectors.kafka.cluster import BrokerError, Topic, TopicError
 from anabranch.connectors.kafka.formats import Avro
 from anabranch.connectors.kafka.sink import write_kafka
 from anabranch.connectors.kafka.topics import Kafka, kafka
 from anabranch.connectors.tables.sink import write_table
 from anabranch.connectors.tables.table_error import TableError
-from anabranch.engines.spark.frame import frame
 from anabranch.engines.spark.merge import merge
 from anabranch.engines.spark.merge_changes import merge_changes
 from anabranch.engines.spark.query.failure import QueryError, failure

@@ -7,10 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from anabranch.connectors.folder.listing import listing
-from anabranch.connectors.folder.reading import REPLICA
 from anabranch.jobs.delta_sections import DeltaSourceSection
 from anabranch.jobs.kafka_sections import KafkaSourceSection
 from anabranch.jobs.plan_building import built, stream_sections
@@ -24,7 +20,6 @@ from anabranch.plan.stream import Stream
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.types import StructType
 
 SECTIONS = {"sources": PlanSourceSection, "plan": None, "sink": PlanSinkSection, "spark": SparkSection}
 
@@ -57,51 +52,17 @@ class Ends:
 
     def rows(self, job: PlanJob, spark: SparkSession, source: Source) -> Any:
         """What `anabranch.spark.frame` reads."""
-        from anabranch import spark as ab
+        from anabranch.connectors.native import changed_by, columns_in, native, replica_of
 
         if self.delta is not None:
             return self.delta.rows(job, spark)
         if self.kafka is not None:
             several = not isinstance(self.kafka.topics, str)
-            beside = [self.kafka.key, self.kafka.timestamp, _replica(source) if several else None]
+            beside = [self.kafka.key, self.kafka.timestamp, replica_of(source) if several else None]
             if self.kafka.values == "debezium":
-                beside += _added(source)
-            return self.kafka.rows(job, spark, _struct(source, beside), None)
-        assert self.path is not None, "checked"
-        place = job.place(self.path)
-        if not place.is_dir():
-            error = ValueError(f"Spark reads folders, topics and tables, and {place} is a file")
-            error.add_note("Add --engine embedded, or give the folder of the file.")
-            raise error
-        by_replica = listing(place).by_replica if self.by_replica is None else self.by_replica
-        beside = [_replica(source)] if by_replica else []
-        if self.values is not None:
-            beside += _added(source)
-        schema = _struct(source, beside)
-        return ab.folder(spark, place, schema=schema, by_replica=by_replica, format=self.values)
-
-
-def _replica(source: Source) -> str | None:
-    """The column of who sent a row, which sources of Spark's call as they do."""
-    name = None if source.layout is None else source.layout.replica
-    if name not in (None, REPLICA):
-        error = ValueError(f"on Spark the names of replicas are in the column {REPLICA!r}, not {name!r}")
-        error.add_note(f"Write replica = {REPLICA!r} for source {source.name!r}, and call its column so.")
-        raise error
-    return name
-
-
-def _added(source: Source) -> list[str | None]:
-    """The columns that envelopes add to those of a table."""
-    return [] if source.layout is None else [source.layout.kind, source.layout.start]
-
-
-def _struct(source: Source, beside: list[str | None]) -> StructType:
-    """The columns of a source in types of Spark's, but for those that are not in its rows themselves."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    columns = source.columns if source.columns is not None else source.schema
-    return from_arrow_schema(pa.schema([one for one in columns if one.name not in beside]))
+                beside += changed_by(source)
+            return self.kafka.rows(job, spark, columns_in(source, beside), None)
+        return native(spark, source, self.door(job))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from laws.operators import OPERATORS, Operator
 from laws.plans import compare, drawn_plan, interleaved, widened
 
 from anabranch.engines.spark.query.status import ShardStatus
+from anabranch.engines.spark.transport.frontier_rows import with_least
 from anabranch.model.elements import Adjust, Element, Insert, Stable
 from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.oracle.relation import World
@@ -75,6 +76,12 @@ def statuses(batches: Sequence[pa.RecordBatch]) -> list[ShardStatus]:
     return [msgspec.json.decode(text, type=ShardStatus) for text in texts]
 
 
+def stables(batches: Sequence[pa.RecordBatch]) -> list[int]:
+    """The stable that a sink would say of the rows of a micro-batch, if any."""
+    written = with_least(pa.Table.from_batches(batches)).select(["kind", "start"]).to_pylist()
+    return [_time(row["start"]) for row in written if row["kind"] == "stable"]
+
+
 def check(seed: int, operators: Sequence[Operator] = OPERATORS) -> int:
     """Judge the plan of a seed; how many levels it has."""
     random = Random(seed)
@@ -103,6 +110,10 @@ def check(seed: int, operators: Sequence[Operator] = OPERATORS) -> int:
         now = statuses(said)
         frontiers |= {one.shard: one.frontier for one in now}
         stable = min(frontiers.values()) if len(frontiers) == len(query.ids) else BEGINNING
+        told = stables(said) if said else []
+        assert told == ([stable] if stable > output.stable else []), (
+            f"{plan.text} says {told}, is at {stable}"
+        )
         if stable > output.stable:
             output.apply(Stable(stable))
         if not plan.waits:

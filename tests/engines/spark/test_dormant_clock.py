@@ -103,6 +103,8 @@ def test_a_checkpoint_that_was_begun_without_it_is_named(spark, tmp_path):
         query()
     old = BegunWith(settings["sink"], settings["merge"], settings["shards"])
     keep_begun_with(checkpoint, old)
-    with pytest.raises(CheckpointError, match=f"a clock among its sources, and {checkpoint} was begun by") as it:
+    with pytest.raises(
+        CheckpointError, match=f"a clock among its sources, and {checkpoint} was begun by"
+    ) as it:
         query()
     assert "goes on from it" in it.value.__notes__[0]

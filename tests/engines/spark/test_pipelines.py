@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pyspark
 import pytest
 
+PLAN = Path(__file__).with_name("plan_pipeline.py")
 EXAMPLE = Path(__file__).parents[3] / "examples" / "pipeline"
 LASTS = dt.timedelta(minutes=5)
 KEEPS_TABLES = "spark.sql.catalogImplementation=hive"
@@ -22,6 +23,12 @@ def happened(numbers):
     """The readings that the sensors gave, by their numbers."""
     moments = {n: dt.datetime(2026, 3, 1, 10, n // 2, tzinfo=dt.UTC) for n in numbers}
     return Counter(("ab"[n % 2], 20 + n / 10, at, at + LASTS) for n, at in moments.items())
+
+
+def heard_until(minute, numbers):
+    """Sensors and when they were heard, of readings that can never change: they end before the frontier."""
+    ends = dt.datetime(2026, 3, 1, 10, minute, tzinfo=dt.UTC)
+    return Counter((sensor, start) for sensor, _, start, end in happened(numbers).elements() if end <= ends)
 
 
 def run(folder: Path) -> str:
@@ -57,11 +64,19 @@ def readings(folder: Path) -> Counter:
     )
 
 
+def final(folder: Path) -> Counter:
+    """What the plan says is final: sensors and when they were heard."""
+    rows = pq.read_table(folder / "spark-warehouse" / "heard", coerce_int96_timestamp_unit="us").to_pylist()
+    assert {row["kind"] for row in rows} == {"insert"}, "shards are at frontiers of their own"
+    return Counter((row["sensor"], row["start"].replace(tzinfo=dt.UTC)) for row in rows)
+
+
 @pytest.fixture
 def pipeline(tmp_path):
-    """A copy of the example that keeps its state here."""
+    """A copy of the example that keeps its state here, and a table beside it that is a plan of two levels."""
     folder = tmp_path / "pipeline"
     shutil.copytree(EXAMPLE, folder)
+    shutil.copy(PLAN, folder / "transformations")
     spec = folder / "spark-pipeline.yml"
     lines = spec.read_text().splitlines()
     mine = [f"storage: file://{folder}/storage" if line.startswith("storage:") else line for line in lines]
@@ -71,9 +86,10 @@ def pipeline(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_pipeline_of_a_merge_shows_what_happened_and_goes_on_from_run_to_run(pipeline):
+def test_a_pipeline_of_a_merge_and_a_plan_shows_what_happened_and_goes_on_from_run_to_run(pipeline):
     assert "Run is COMPLETED" in run(pipeline)
     assert readings(pipeline) == happened(range(60))
+    assert final(pipeline) == heard_until(19, range(60))
     more = [
         {"sensor": "ab"[n % 2], "level": 20 + n / 10, "at": f"2026-03-01T10:{n // 2:02}:00Z"}
         for n in range(58, 90)
@@ -83,3 +99,4 @@ def test_a_pipeline_of_a_merge_shows_what_happened_and_goes_on_from_run_to_run(p
         (pipeline / "in" / f"replica={name}" / "2.json").write_text(lines)
     run(pipeline)
     assert readings(pipeline) == happened(range(90))
+    assert final(pipeline) == heard_until(34, range(90))

@@ -20,7 +20,7 @@ def test_a_plan_gives_what_it_does_embedded_restarted_after_every_micro_batch(sp
     assert not list((tmp_path / "out").glob("_quarantine/*"))
 
 
-def test_native_sources_run_steps_where_they_read(spark, tmp_path):
+def test_native_sources_run_steps_where_they_read_and_may_be_described_as_for_a_run(spark, tmp_path):
     feed = Feed(tmp_path, "ab")
     for _ in range(3):
         feed.put()
@@ -28,7 +28,7 @@ def test_native_sources_run_steps_where_they_read(spark, tmp_path):
         source("a").filter(ab.col("level") > 1).select("room"),
         source("b").filter(ab.col("level") > 1).select("room"),
     )
-    doors = {name: sp.folder(spark, tmp_path / name) for name in "ab"}
+    doors = {"a": ab.folder(tmp_path / "a"), "b": sp.folder(spark, tmp_path / "b")}
     run(sp.frame(plan, doors), tmp_path)
     assert bag(relation_of(tmp_path / "out")) == feed.meant(plan)
 

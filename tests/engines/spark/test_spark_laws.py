@@ -92,7 +92,7 @@ def test_elements_that_come_one_by_one_are_merged_after_each(case, fault):
 
 def test_the_last_level_says_in_rows_what_others_say_in_parcels():
     """Frames of pandas in and out, as Spark has them, beside rows."""
-    unpacking = Unpacking(pa.schema([("value", pa.string())]), pa.int64(), refusals=True, speaker=0)
+    unpacking = Unpacking(pa.schema([("value", pa.string())]), pa.int64(), refusals=True, shards=1)
     said = 0
     for seed in range(60):
         drawn = Drawn.of(seed)

@@ -29,7 +29,7 @@ from anabranch.rows.reading import Place, read_rows
 from anabranch.rows.refusal import Refusal
 
 TEXT = pa.schema([("v", pa.string())])
-UNPACKING = Unpacking(TEXT, pa.int64(), refusals=True, speaker=0)
+UNPACKING = Unpacking(TEXT, pa.int64(), refusals=True, shards=1)
 
 
 def status(shard: int = 0, frontier: int = BEGINNING, *, advanced: bool = True) -> ShardStatus:
@@ -71,7 +71,7 @@ def through_shards(payload: pa.RecordBatch, case: Case, shards: int) -> pa.Recor
             answers = query.hear(Row(**row) for rows in packed for row in rows.to_pylist())
             found += [from_bytes(data) for answer in answers.values() for data in answer.bodies]
         query.restart()
-    unpacking = Unpacking(payload.schema, pa.int64(), refusals=False, speaker=0)
+    unpacking = Unpacking(payload.schema, pa.int64(), refusals=False, shards=1)
     batches = [unpacking.row_batch(one.batch(slice(None))) for one in found]
     out = pa.Table.from_batches(batches, unpacking.schema()).sort_by("start")
     assert out.column("start").to_pylist() == list(range(payload.num_rows))
@@ -123,7 +123,7 @@ class TestRows:
         assert (row["v"], row["w"]) == ("a", None)
 
     def test_a_payload_may_have_no_columns(self):
-        unpacking = Unpacking(pa.schema([]), pa.int64(), refusals=False, speaker=0)
+        unpacking = Unpacking(pa.schema([]), pa.int64(), refusals=False, shards=1)
         assert said(unpacking, Insert({}, 1, 5)) == [
             {"kind": "insert", "start": 1, "end": 5, "old_end": None}
         ]
@@ -139,8 +139,11 @@ class TestRows:
         (row,) = said(UNPACKING, now=status(0, FOREVER))
         assert (row["kind"], row["start"]) == ("stable", None)
 
-    def test_where_shards_differ_no_stable_is_told(self):
-        assert said(replace(UNPACKING, speaker=None), now=status(0, 7)) == []
+    def test_where_shards_differ_each_tells_where_it_was_and_is(self):
+        held = replace(UNPACKING, shards=2, held=True)
+        for shard, before, after, start in ((0, 5, 7, 7), (1, 7, 7, 7), (0, BEGINNING, BEGINNING, None)):
+            (row,) = said(held, now=msgspec.structs.replace(status(shard, after), before=before))
+            assert (row["kind"], row["start"]) == (f"frontier {shard}/2 {before} {after}", start)
 
     def test_what_was_refused_is_a_row_with_nothing_else(self):
         one = Refusal("malformed", "why", "east", "task 1 row 7", '{"v":1}')

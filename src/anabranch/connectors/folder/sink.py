@@ -23,6 +23,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, Writ
 
 from anabranch.connectors.files.local_path import local_path
 from anabranch.connectors.folder.file_places import FilePlaces
+from anabranch.engines.spark.hidden_rows import whole
 from anabranch.engines.spark.query.begun_with import begun_with, check_begun_with
 from anabranch.engines.spark.query.begun_with import folder_sink as sink_settings
 from anabranch.engines.spark.query.check import went_back
@@ -32,6 +33,7 @@ from anabranch.engines.spark.query.failure import told_to_driver
 from anabranch.engines.spark.query.provenance import check_apart, folder_of, is_numbered
 from anabranch.engines.spark.query.seal import seal
 from anabranch.engines.spark.query.start import check_elements, check_streaming, check_trigger, started
+from anabranch.engines.spark.transport.frontier_rows import Frontier, least, without_frontiers
 from anabranch.rows.element_columns import REFUSED
 from anabranch.rows.text import text_of
 
@@ -79,7 +81,8 @@ def write_folder(
     _mark(place, query).touch()
     rows.sparkSession.dataSource.register(FolderSink)
     writer = (
-        rows.writeStream.format(NAME)
+        whole(rows)
+        .writeStream.format(NAME)
         .option("path", str(place))
         .option("quarantine", str(aside))
         .option("format", format)
@@ -168,6 +171,8 @@ class Written(WriterCommitMessage):
     elements: list[str]
     stables: list[str]
     refused: list[str]
+    frontiers: dict[Frontier, str]
+    """Of shards that are at frontiers of their own, where they are, and the file of that stable."""
 
 
 class FolderWriter(DataSourceStreamArrowWriter):
@@ -201,6 +206,11 @@ class FolderWriter(DataSourceStreamArrowWriter):
         elements = [file for one in written for file in one.elements]
         refused = [file for one in written for file in one.refused]
         stables = [file for one in written for file in one.stables]
+        frontiers = {frontier: file for one in written for frontier, file in one.frontiers.items()}
+        if (behind := least(frontiers)) is not None:
+            stables.append(frontiers.pop(behind))
+        for file in frontiers.values():
+            Path(file).unlink()
         assert len(stables) <= 1, "one shard says the stable"
         if refused:
             self.quarantine.mkdir(parents=True, exist_ok=True)
@@ -221,7 +231,7 @@ class FolderWriter(DataSourceStreamArrowWriter):
         """Remove what the tasks of a micro-batch wrote."""
         for one in messages:
             if isinstance(one, Written):
-                for file in (*one.elements, *one.stables, *one.refused):
+                for file in (*one.elements, *one.stables, *one.refused, *one.frontiers.values()):
                     Path(file).unlink(missing_ok=True)
 
 
@@ -249,6 +259,7 @@ class _Parts:
     def __init__(self, stem: Path, form: str) -> None:
         self.stem, self.format = str(stem), form
         self.writers: dict[str, Any] = {}
+        self.frontiers: list[Frontier] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
         if REFUSED in batch.schema.names and batch.column(REFUSED).null_count < len(batch):
@@ -257,6 +268,10 @@ class _Parts:
             batch = batch.filter(batch.column(REFUSED).is_null())
         if REFUSED in batch.schema.names:
             batch = batch.drop_columns([REFUSED])
+        batch, frontiers = without_frontiers(batch)
+        for frontier, stable in frontiers.items():
+            self.frontiers.append(frontier)
+            self._write(f"stable-{frontier.shard}", stable)
         is_stable = pa.compute.equal(batch.column("kind"), "stable")
         if pa.compute.any(is_stable).as_py():
             self._write("stables", batch.filter(is_stable))
@@ -279,11 +294,12 @@ class _Parts:
             self.writers[what] = Path(file).open("w", encoding="utf-8"), file  # noqa: SIM115
         self.writers[what][0].writelines(f"{text_of(row)}\n" for row in rows)
 
-    def close(self) -> tuple[list[str], list[str], list[str]]:
+    def close(self) -> tuple[list[str], list[str], list[str], dict[Frontier, str]]:
         for writer, _ in self.writers.values():
             writer.close()
         files = {what: file for what, (_, file) in self.writers.items()}
         elements, stables, refused = (
             [files[w]] if w in files else [] for w in ("elements", "stables", "refused")
         )
-        return elements, stables, refused
+        frontiers = {one: files[f"stable-{one.shard}"] for one in self.frontiers}
+        return elements, stables, refused, frontiers

@@ -30,6 +30,7 @@ from anabranch.connectors.files.local_path import local_path
 from anabranch.connectors.folder.file_places import FilePlaces
 from anabranch.connectors.kafka.cluster import SECONDS, BrokerError, Cluster, Topic, check_packages
 from anabranch.connectors.kafka.envelopes import envelopes
+from anabranch.engines.spark.hidden_rows import whole
 from anabranch.engines.spark.merge import POLICY
 from anabranch.engines.spark.query.begun_with import begun_with, check_begun_with, topic_sink
 from anabranch.engines.spark.query.check import went_back
@@ -38,6 +39,7 @@ from anabranch.engines.spark.query.failure import told_to_driver
 from anabranch.engines.spark.query.provenance import check_apart, folder_of, is_numbered
 from anabranch.engines.spark.query.seal import seal
 from anabranch.engines.spark.query.start import check_elements, check_streaming, check_trigger, started
+from anabranch.engines.spark.transport.frontier_rows import Frontier, least, without_frontiers
 from anabranch.model.identity import identities
 from anabranch.rows.element_columns import REFUSED, TIMES
 from anabranch.rows.layout import names_of
@@ -115,12 +117,12 @@ def write_kafka(
     check_apart(source, None, place, aside)
     begins = begun_with(rows, topic_sink(given.name, format, key))
     check_begun_with(place, begins)
-    whole = Topic(given.name, where, {**(config or {}), **given.config})
-    Cluster(whole).partitions()
+    complete = Topic(given.name, where, {**(config or {}), **given.config})
+    Cluster(complete).partitions()
     told = Sending(
-        whole.name,
+        complete.name,
         where,
-        dict(whole.config),
+        dict(complete.config),
         columns,
         format,
         exactly_once,
@@ -130,7 +132,7 @@ def write_kafka(
         str(source) if source is not None and is_numbered(rows) else None,
     )
     rows.sparkSession.dataSource.register(KafkaSink)
-    writer = rows.writeStream.format(NAME).option("secret", msgspec.json.encode(told).decode())
+    writer = whole(rows).writeStream.format(NAME).option("secret", msgspec.json.encode(told).decode())
     return started(writer, place, available_now=available_now, trigger=trigger, name=name, settings=begins)
 
 
@@ -168,6 +170,8 @@ class Sent(WriterCommitMessage):
     """What one task leaves for the end: the value of the stable, if it was told one."""
 
     stables: list[bytes]
+    frontiers: dict[Frontier, bytes]
+    """Of shards that are at frontiers of their own, where they are, and the value of that stable."""
 
 
 class KafkaWriter(DataSourceStreamArrowWriter):
@@ -189,14 +193,17 @@ class KafkaWriter(DataSourceStreamArrowWriter):
         assert context is not None, "a task knows which it is"
         task, batch = context.partitionId(), int(context.getLocalProperty(_BATCH) or 0)
         sending, stables, refused, changed = self.sending, [], [], []
+        frontiers: dict[Frontier, bytes] = {}
         with told_to_driver(), _sender(sending, f"{task}", batch) as send:
             for rows in iterator:
-                elements, told, refusals = apart(rows)
+                elements, told, own, refusals = apart(rows)
                 refused += refusals
                 if sending.format == ENVELOPES:
                     changed.append(elements)
                     continue
                 stables += _values(told, sending.format)
+                for frontier, stable in own.items():
+                    (frontiers[frontier],) = _values(stable, sending.format)
                 if len(elements):
                     keys, partition_by = _keys(elements, sending.key)
                     for value, key, number in zip(
@@ -210,11 +217,15 @@ class KafkaWriter(DataSourceStreamArrowWriter):
                 refused = [places.placed(row) for row in refused]
             name = f"{sending.query}-{batch:09}-{task:04}.jsonl"
             _quarantine(Path(sending.quarantine), name, refused)
-        return Sent(stables)
+        return Sent(stables, frontiers)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Send the stable of a micro-batch to every partition."""
-        stables = [value for one in messages if isinstance(one, Sent) for value in one.stables]
+        sent = [one for one in messages if isinstance(one, Sent)]
+        stables = [value for one in sent for value in one.stables]
+        frontiers = {frontier: value for one in sent for frontier, value in one.frontiers.items()}
+        if (behind := least(frontiers)) is not None:
+            stables.append(frontiers[behind])
         assert len(stables) <= 1, "one shard says the stable"
         sending = self.sending
         with told_to_driver():
@@ -228,8 +239,10 @@ class KafkaWriter(DataSourceStreamArrowWriter):
         """What was sent stays; it is sent again, or was in a transaction that is not complete."""
 
 
-def apart(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch, list[dict[str, Any]]]:
-    """Events, stables and refused rows."""
+def apart(
+    rows: pa.RecordBatch,
+) -> tuple[pa.RecordBatch, pa.RecordBatch, dict[Frontier, pa.RecordBatch], list[dict[str, Any]]]:
+    """Events, stables, the frontiers of shards, and refused rows."""
     refused: list[dict[str, Any]] = []
     if REFUSED in rows.schema.names:
         column = rows.column(REFUSED)
@@ -237,10 +250,11 @@ def apart(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch, list[di
             refused = rows.filter(column.is_valid()).column(REFUSED).to_pylist()
             rows = rows.filter(column.is_null())
         rows = rows.drop_columns([REFUSED])
+    rows, frontiers = without_frontiers(rows)
     is_stable = pc.equal(rows.column("kind"), "stable")
     if not pc.any(is_stable).as_py():
-        return rows, rows[:0], refused
-    return rows.filter(pc.invert(is_stable)), rows.filter(is_stable), refused
+        return rows, rows[:0], frontiers, refused
+    return rows.filter(pc.invert(is_stable)), rows.filter(is_stable), frontiers, refused
 
 
 def _check_policy(rows: "DataFrame") -> None:

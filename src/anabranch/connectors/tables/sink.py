@@ -29,6 +29,7 @@ from anabranch.connectors.tables.history import History
 from anabranch.connectors.tables.micro_batch import MicroBatch, payload_of
 from anabranch.connectors.tables.table_error import TableError, not_ours
 from anabranch.connectors.tables.views import Elements, View, plain_columns
+from anabranch.engines.spark.hidden_rows import whole
 from anabranch.engines.spark.one_row import SCD, SEVERAL, check_one_row, is_scd
 from anabranch.engines.spark.query.begun_with import begun_with, check_begun_with
 from anabranch.engines.spark.query.begun_with import table_sink as sink_settings
@@ -38,6 +39,7 @@ from anabranch.engines.spark.query.failure import told_to_driver
 from anabranch.engines.spark.query.provenance import check_apart, folder_of, is_numbered
 from anabranch.engines.spark.query.seal import seal
 from anabranch.engines.spark.query.start import check_elements, check_streaming, check_trigger, started
+from anabranch.engines.spark.transport.frontier_rows import with_least
 from anabranch.engines.whole_file import whole_file
 from anabranch.model.span import span
 from anabranch.model.time import BEGINNING
@@ -119,7 +121,7 @@ def write_table(
     target.prepare()
     numbered = source if is_numbered(rows) else None
     written = TableWriter(target, columns, aside, checkpoint=base, source=numbered)
-    writer = rows.writeStream.foreachBatch(written)
+    writer = whole(rows).writeStream.foreachBatch(written)
 
     def first() -> None:
         written, last = target.written(), begun(base)
@@ -246,6 +248,7 @@ class TableWriter:
         if REFUSED in rows.schema.names:
             self._set_aside(rows.column(REFUSED).drop_null(), batch)
             rows = rows.filter(rows.column(REFUSED).is_null()).drop_columns([REFUSED])
+        rows = with_least(rows)
         if rows.num_rows:
             told = MicroBatch(rows.cast(self.columns), self.frontier)
             self.target.write(batch, told)

@@ -11,11 +11,13 @@ leaves as they are.
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
+from anabranch.engines.spark.columns import IN_PIPELINE
 from anabranch.engines.spark.stages import parcel_columns
 
 if TYPE_CHECKING:
@@ -25,9 +27,29 @@ if TYPE_CHECKING:
 NAME = "anabranch-clock"
 
 
+_KNOWN: "WeakSet[SparkSession]" = WeakSet()
+
+
+def make_known(spark: "SparkSession") -> None:
+    """Let a session know the clock; while a pipeline is defined that is too late."""
+    from pyspark.errors import AnalysisException
+
+    if spark in _KNOWN:
+        return
+    try:
+        spark.dataSource.register(ClockSource)
+    except AnalysisException as reason:
+        if reason.getCondition() != IN_PIPELINE:
+            raise
+        error = ValueError("the session of a pipeline is prepared before its flows are, and this one is not")
+        error.add_note("Call anabranch.spark.prepare(SparkSession.active()) where the file begins.")
+        raise error from None
+    _KNOWN.add(spark)
+
+
 def clock(spark: "SparkSession") -> "DataFrame":
     """The parcels of the clock."""
-    spark.dataSource.register(ClockSource)
+    make_known(spark)
     return spark.readStream.format(NAME).load()
 
 

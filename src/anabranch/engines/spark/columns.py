@@ -1,13 +1,16 @@
 """What a merge knows of its rows before it reads any: their columns, and what their source says of itself."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
     from anabranch.engines.spark.native_source import NativeSource
+
+IN_PIPELINE = "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ def columns_of(rows: "DataFrame | NativeSource") -> Columns:
 
     zone = rows.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC"
     if isinstance(rows, DataFrame):
-        return Columns(rows.schema, zone, is_native=False, is_streaming=rows.isStreaming)
+        return Columns(rows.schema, zone, is_native=False, is_streaming=_is_streaming(rows))
     return Columns(
         rows.schema,
         zone,
@@ -46,3 +49,32 @@ def columns_of(rows: "DataFrame | NativeSource") -> Columns:
         channels=rows.channels,
         op=rows.op,
     )
+
+
+def _is_streaming(rows: "DataFrame") -> bool:
+    """Rows of a frame may come for ever.
+
+    While a pipeline is defined Spark Connect must not be asked; the frame then knows itself what it reads.
+    """
+    from pyspark.errors import AnalysisException
+
+    try:
+        return bool(rows.isStreaming)
+    except AnalysisException as error:
+        if error.getCondition() != IN_PIPELINE:
+            raise
+    connected: Any = rows
+    return _reads_streams(connected._plan.to_proto(connected.sparkSession.client))
+
+
+def _reads_streams(message: Any) -> bool:
+    """A part of a plan of Spark Connect's, or a part of that, reads a stream."""
+    for field, value in message.ListFields():
+        if field.name == "is_streaming" and value:
+            return True
+        kind = field.message_type
+        if kind is None or kind.GetOptions().map_entry:
+            continue
+        if any(map(_reads_streams, value if isinstance(value, Sequence) else [value])):
+            return True
+    return False

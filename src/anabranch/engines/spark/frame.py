@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from anabranch.engines.spark.hidden_rows import hidden
 from anabranch.engines.spark.native_source import NativeSource
 from anabranch.engines.spark.parcel_rows import packed
 from anabranch.engines.spark.plan_sources import Read, as_read, check_given, with_sources
@@ -38,22 +39,12 @@ def frame(
     on_late: Policy | None = None,
     rows_per_parcel: int = ROWS,
 ) -> "DataFrame":
-    """What comes of a plan over frames and native sources, as one streaming frame of element rows.
-
-    ``sources`` has a frame, or a source such as `folder`, for every source of the plan. One with a layout
-    takes rows of its columns; one of elements takes rows with the columns kind, start, end and old_end beside
-    its own (and replica, where it is of replicas). Rows that are not used are set aside, with the reason, in
-    the column ``refused``, unless ``on_invalid``, ``on_broken`` and ``on_late`` say otherwise; sources and
-    merges may say it for themselves.
-
-    Out come the columns kind, start, end, old_end and those of the stream, with at most one stable for each
-    micro-batch after all it covers.
-    """
+    """What comes of a plan over frames and native sources, as one streaming frame of element rows."""
     check_given(stream, sources)
     for name, policy in {"on_invalid": on_invalid, "on_broken": on_broken, "on_late": on_late}.items():
         check_policy(name, policy)
     answers = Answers(on_invalid or Quarantine(), on_broken or Quarantine(), on_late or Quarantine())
-    reads = {name: as_read(source, sources[name]) for name, source in _sources(stream.node).items()}
+    reads = {name: as_read(source, sources[name]) for name, source in sources_of(stream.node).items()}
     return planned_frame(with_sources(stream.node, reads), reads, answers, rows_per_parcel)
 
 
@@ -86,7 +77,7 @@ def planned_frame(
             always=len(parts) == 1 and all(read.is_native for read in reads.values()),
         )
     assert frame is not None, "a plan has a level"
-    return frame
+    return hidden(frame, query.schema(root)) if query.unpacking().held else frame
 
 
 def _united(one: "DataFrame", other: "DataFrame") -> "DataFrame":
@@ -96,11 +87,14 @@ def _united(one: "DataFrame", other: "DataFrame") -> "DataFrame":
 def _parcels(query: PlannedQuery, edge: Edge, level: Level) -> "DataFrame":
     """The rows of a source as parcels for the shards of a level."""
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
     assert edge.source is not None, "what comes from a level is packed there"
     read, packing = query.reads[edge.source.name], query.packing(edge, level)
     if isinstance(read.rows, DataFrame):
-        parcels = packed(read.rows.select(*map(_quoted, read.columns.names)), packing, query.ids)
+        columns = StructType([read.rows.schema[name] for name in read.columns.names])
+        rows = read.rows.select(*map(_quoted, columns.names)).to(columns)
+        parcels = packed(rows, packing, query.ids)
     else:
         parcels = read.rows.parcels(packing, query.ids)
     return _for_level(query, parcels, level)
@@ -110,7 +104,8 @@ def _for_level(query: PlannedQuery, parcels: "DataFrame", level: Level) -> "Data
     return parcels if len(query.parts) == 1 else level_parcels(parcels, level.number)
 
 
-def _sources(root: Node) -> dict[str, Source]:
+def sources_of(root: Node) -> dict[str, Source]:
+    """The sources of a plan."""
     return {node.name: node for node in Graph([root]).nodes if isinstance(node, Source)}
 
 

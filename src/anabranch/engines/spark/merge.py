@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from anabranch.engines.spark.assignment import Assignment
 from anabranch.engines.spark.columns import Columns, columns_of
+from anabranch.engines.spark.hidden_rows import hidden
 from anabranch.engines.spark.merge_checks import (
     check_case,
     check_names,
@@ -201,7 +202,8 @@ def merged(
     if not isinstance(rows, DataFrame):
         out["kind"].metadata.update(rows.told(layout))
     assignment = assignment_of(layout, merging, schema, len(ids))
-    return run_level(parcels, assignment, ids, OBSERVED, unpacking, out, always=native)
+    said = run_level(parcels, assignment, ids, OBSERVED, unpacking, out, always=native)
+    return hidden(said, out) if unpacking.held else said
 
 
 def assignment_of(layout: Layout, merging: Merging, schema: pa.Schema, shards: int) -> Assignment:
@@ -290,7 +292,8 @@ def _unpacking(layout: Layout, merging: Merging, schema: pa.Schema, shards: int)
         pa.schema([schema.field(name).with_nullable(True) for name in layout.payload_of(schema.names)]),
         merging.clock,
         merging.quarantines(),
-        None if isinstance(merging.policy, FinalOnly) else shards - 1,
+        shards,
+        isinstance(merging.policy, FinalOnly),
     )
 
 

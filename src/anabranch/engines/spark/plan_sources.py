@@ -39,7 +39,7 @@ class Read:
     is_streaming: bool = True
 
 
-def check_given(stream: Stream, sources: Mapping[str, Any]) -> None:
+def check_named(stream: Stream, sources: Mapping[str, Any]) -> None:
     """Raise where a source of the plan is not given, or one is given that it does not have."""
     check_sources([stream.node])
     names = [node.name for node in Graph([stream.node]).nodes if isinstance(node, Source)]
@@ -48,11 +48,17 @@ def check_given(stream: Stream, sources: Mapping[str, Any]) -> None:
             error = PlanError(f"the plan reads {name!r}, and nothing is given for it")
             error.add_note(f"Give a frame or a source for each of {', '.join(map(repr, names))}.")
             raise error
-    for name, rows in sources.items():
+    for name in sources:
         if name not in names:
             error = PlanError(f"the plan has no source {name!r}")
             error.add_note(f"Its sources are {', '.join(map(repr, names))}.")
             raise error
+
+
+def check_given(stream: Stream, sources: Mapping[str, Any]) -> None:
+    """Raise where a source of the plan is not given, or not as something that Spark reads."""
+    check_named(stream, sources)
+    for name, rows in sources.items():
         if not hasattr(rows, "sparkSession"):
             wrong = TypeError(
                 f"{name!r} is read from a DataFrame or a source such as ab.folder, not {rows!r:.100}"
@@ -115,6 +121,13 @@ def layout_of(source: Source) -> Layout:
         replica="replica" if source.replicas else None,
         payload=payload,
     )
+
+
+def element_columns(source: Source) -> pa.Schema:
+    """The columns of the rows of a source; those of elements have names that are given."""
+    if source.layout is not None:
+        return _columns(source)
+    return pa.schema(_wanted(source, layout_of(source)))
 
 
 def _wanted(source: Source, layout: Layout) -> list[pa.Field]:

@@ -103,11 +103,11 @@ class PlannedQuery:
         )
 
     def unpacking(self) -> Unpacking:
-        """How what comes out becomes rows; where shards are at frontiers of their own nobody says stable."""
+        """How what comes out becomes rows."""
         out = self.parts[-1].outputs[OUTPUT]
         held = any(kernel.held for _, _, kernel in Flow(self.parts[-1].outputs).kernels())
         payload = pa.schema([one.with_nullable(True) for one in out.schema])
-        return Unpacking(payload, _clock(out), self._quarantines(), None if held else len(self.ids) - 1)
+        return Unpacking(payload, _clock(out), self._quarantines(), len(self.ids), held)
 
     def _quarantines(self) -> bool:
         """Some of what is not used is told."""

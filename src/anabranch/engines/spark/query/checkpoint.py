@@ -28,7 +28,7 @@ def damaged(what: str, *way_out: str) -> CheckpointError:
 def without_clock(checkpoint: Path | str) -> CheckpointError:
     """A checkpoint of the time before queries had a clock; the number of sources of one is fixed."""
     error = CheckpointError(
-        f"a query has a clock among its sources, and {checkpoint} was begun by an older anabranch, without one"
+        f"a query has a clock among its sources, and {checkpoint} was begun by an older anabranch"
     )
     error.add_note("The anabranch that began it goes on from it.")
     error.add_note(

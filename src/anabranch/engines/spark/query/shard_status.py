@@ -40,6 +40,7 @@ def shard_status(
             name: {"live": report.live, "bytes": report.nbytes, **report.counts}
             for name, report in reports.items()
         },
+        before=before,
     )
 
 

@@ -65,6 +65,8 @@ class ShardStatus(msgspec.Struct):
     """What ticks are to people, by its name."""
     operators: dict[str, dict[str, int]] = {}
     """What each operator of a plan holds and has counted."""
+    before: int = BEGINNING
+    """The frontier before the micro-batch."""
 
 
 class Status(msgspec.Struct):

@@ -8,11 +8,12 @@ import msgspec
 import pyarrow as pa
 
 from anabranch.engines.spark.query.status import ShardStatus
+from anabranch.engines.spark.transport.frontier_rows import Frontier
 from anabranch.model.arrow import RESERVED
 from anabranch.model.batch import KINDS, Batch, Kind
 from anabranch.model.clock_columns import times
 from anabranch.model.schema import conformed
-from anabranch.model.time import FOREVER
+from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.rows.element_columns import REFUSED, TIMES
 from anabranch.rows.refusal import FIELDS, Refusal
 
@@ -28,8 +29,9 @@ class Unpacking:
     payload: pa.Schema
     clock: pa.DataType
     refusals: bool
-    speaker: int | None
-    """The shard whose stable stands for all, the last, because its rows come last; None: nobody says it."""
+    shards: int
+    held: bool = False
+    """Shards are at frontiers of their own, and each tells where it is."""
 
     @property
     def nested(self) -> bool:
@@ -61,7 +63,10 @@ class Unpacking:
     def said(
         self, output: Iterable[Batch], refused: list[Refusal], status: ShardStatus
     ) -> Iterator[pa.RecordBatch]:
-        """What a shard says, as rows with a column for its status, which is said last."""
+        """What a shard says, as rows with a column for its status, which is said last.
+
+        Where all are at one frontier, the last says it for all, because its rows come last.
+        """
         for batch in output:
             rows = self.row_batch(batch)
             each = max(1, BYTES * rows.num_rows // max(rows.nbytes, 1))
@@ -69,7 +74,9 @@ class Unpacking:
                 yield self._with_status(rows.slice(begin, each))
         if refused and self.refusals:
             yield self._with_status(self._refused(refused))
-        if status.shard == self.speaker and status.advanced:
+        if self.held:
+            yield self._with_status(self._frontier(status))
+        elif status.shard == self.shards - 1 and status.advanced:
             yield self._with_status(self.row_batch(Batch.stable(status.frontier)))
         nothing = [pa.nulls(1, field.type) for field in self.schema()]
         told = pa.array([msgspec.json.encode(status).decode()])
@@ -95,6 +102,14 @@ class Unpacking:
         if self.refusals:
             columns.append(pa.nulls(len(batch), schema.field(REFUSED).type))
         return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def _frontier(self, status: ShardStatus) -> pa.RecordBatch:
+        """Where a shard was and is; there is no time for the beginning, and none is needed."""
+        told = Frontier(status.shard, self.shards, status.before, status.frontier)
+        time = FOREVER if told.after == BEGINNING else told.after
+        rows = self.row_batch(Batch.stable(time))
+        kind = pa.array([told.kind()], pa.string())
+        return rows.set_column(rows.schema.get_field_index("kind"), "kind", kind)
 
     def _refused(self, refusals: list[Refusal]) -> pa.RecordBatch:
         schema = self.schema()

@@ -1,0 +1,114 @@
+"""What a plan reads, as it is described for any engine, as a native source of Spark's."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from anabranch.connectors.delta.embedded import DeltaFeeds
+from anabranch.connectors.files.debezium import Debezium
+from anabranch.connectors.files.local_path import local_path
+from anabranch.connectors.folder.embedded import FolderFeeds
+from anabranch.connectors.folder.listing import listing
+from anabranch.connectors.folder.reading import REPLICA
+from anabranch.connectors.kafka.embedded import TopicFeeds
+from anabranch.connectors.kafka.formats import Arrow, Json
+from anabranch.engines.spark.plan_sources import element_columns
+from anabranch.plan.node import PlanError
+from anabranch.plan.source import Source
+from anabranch.rows.layout import SINGLE
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+    from anabranch.engines.spark.native_source import NativeSource
+
+DESCRIPTIONS = (FolderFeeds, TopicFeeds, DeltaFeeds, str, Path)
+"""What `native` takes; a path is that of a folder."""
+
+
+def native(spark: "SparkSession", source: Source, described: Any) -> "NativeSource":
+    """What is described for a source of a plan, as it is read on Spark."""
+    match described:
+        case str() | Path():
+            return _folder(spark, source, FolderFeeds(local_path(described)))
+        case FolderFeeds():
+            return _folder(spark, source, described)
+        case TopicFeeds():
+            return _topics(spark, source, described)
+    from anabranch.connectors.delta.feeds import delta_changes
+
+    tables = _one_or_all(described.tables)
+    words = {name: getattr(described, name) for name in ("op", "time", "version", "start")}
+    return delta_changes(spark, tables, **words)
+
+
+def _folder(spark: "SparkSession", source: Source, described: FolderFeeds) -> "NativeSource":
+    from anabranch.connectors.folder.source import folder
+
+    place = described.path
+    if not place.is_dir():
+        error = ValueError(f"Spark reads folders, topics and tables, and {place} is no folder")
+        error.add_note("Give the folder of the file, or run the plan in this process: anabranch.run(…).")
+        raise error
+    by_replica = listing(place).by_replica if described.by_replica is None else described.by_replica
+    beside = [replica_of(source)] if by_replica else []
+    if described.format is not None:
+        beside += changed_by(source)
+    schema = columns_in(source, beside)
+    return folder(spark, place, schema=schema, by_replica=by_replica, format=described.format)
+
+
+def _topics(spark: "SparkSession", source: Source, described: TopicFeeds) -> "NativeSource":
+    from anabranch.connectors.kafka.topics import kafka
+
+    several = list(described.topics) != [SINGLE]
+    beside = [described.key, described.timestamp, replica_of(source) if several else None]
+    form: Any = described.format
+    if isinstance(form, Debezium):
+        beside += changed_by(source)
+    words = {Json: "json", Arrow: "arrow"}
+    start: str | datetime = described.start
+    if start not in ("earliest", "latest"):
+        start = datetime.fromisoformat(described.start)
+    return kafka(
+        spark,
+        _one_or_all(described.topics),
+        schema=columns_in(source, beside),
+        format=words.get(type(form), form),
+        key=described.key,
+        timestamp=described.timestamp,
+        start=start,
+        patience=timedelta(seconds=described.patience),
+    )
+
+
+def _one_or_all(named: Any) -> Any:
+    return named[SINGLE] if list(named) == [SINGLE] else named
+
+
+def replica_of(source: Source) -> str | None:
+    """The column of who sent a row, which sources of Spark's call as they do."""
+    name = None if source.layout is None else source.layout.replica
+    if name not in (None, REPLICA):
+        error = PlanError(f"on Spark the names of replicas are in the column {REPLICA!r}, not {name!r}")
+        error.add_note(f"Write replica={REPLICA!r} for source {source.name!r}, and call its column so.")
+        raise error
+    return name
+
+
+def changed_by(source: Source) -> list[str | None]:
+    """The columns that envelopes add to those of a table."""
+    return [] if source.layout is None else [source.layout.kind, source.layout.start]
+
+
+def columns_in(source: Source, beside: Iterable[str | None]) -> "StructType":
+    """The columns of a source in types of Spark's, but for those that are not in its rows themselves."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    apart = set(beside)
+    columns = element_columns(source)
+    return from_arrow_schema(pa.schema([one for one in columns if one.name not in apart]))
