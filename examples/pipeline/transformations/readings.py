@@ -7,7 +7,7 @@ from pyspark.sql.types import StructType
 from anabranch import Drop
 from anabranch import spark as ab
 
-spark = ab.prepare(SparkSession.active())
+spark = SparkSession.active()
 FEED = StructType.fromDDL("sensor string, level double, at timestamp, replica string")
 
 

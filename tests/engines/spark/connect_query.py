@@ -1,4 +1,4 @@
-"""A merge through Spark Connect, in a process of its own: one has either Connect or the classic session.
+"""A merge and a plan of two levels through Spark Connect, in a process of its own: one has either Connect or the classic session.
 
 usage: connect_query.py FOLDER; prints what came out as JSON
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+import anabranch as plans
 from anabranch import spark as ab
 
 SCHEMA = "gateway string, sensor string, at timestamp"
@@ -42,6 +43,27 @@ def main(folder: Path) -> None:
         assert told is not None
         table = ab.table(spark.read.parquet(str(out)))
         found[name] = {"heard": told.heard["insert"], "said": told.said["insert"], "rows": table.count()}
+    columns = {"gateway": "string", "sensor": "string", "at": "timestamp[us, tz=UTC]"}
+    source = plans.source(
+        "feed",
+        columns,
+        start="at",
+        payload=["sensor", "at"],
+        replica="gateway",
+        lossy=True,
+        disorder="1 minute",
+    )
+    plan = source.merge().select("sensor").final()
+    rows = ab.frame(plan, {"feed": feed})
+    out = folder / "plan"
+    query = ab.write_folder(rows, out, checkpoint=folder / "plan-checkpoint", available_now=True)
+    ab.wait(query)
+    elements = spark.read.parquet(str(out))
+    found["plan"] = {
+        "heard": ab.status(query).heard["insert"],
+        "rows": elements.where("kind = 'insert'").count(),
+        "stables": elements.where("kind = 'stable'").count(),
+    }
     print(json.dumps(found))  # noqa: T201
     spark.stop()
 

@@ -7,7 +7,7 @@ from pyspark.sql.types import StructType
 import anabranch as ab
 from anabranch import spark as sp
 
-spark = sp.prepare(SparkSession.active())
+spark = SparkSession.active()
 FEED = StructType.fromDDL("sensor string, level double, at timestamp, replica string")
 COLUMNS = {"sensor": "string", "level": "float64", "at": "timestamp[us, tz=UTC]", "replica": "string"}
 

@@ -1,4 +1,4 @@
-"""Through Spark Connect a merge is what it is in a session of one's own."""
+"""Through Spark Connect a merge, or a plan, is what it is in a session of one's own."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ QUERY = Path(__file__).with_name("connect_query.py")
 
 
 @pytest.mark.slow
-def test_both_doors_and_the_status_work_through_spark_connect(tmp_path):
+def test_both_doors_the_status_and_a_plan_of_two_levels_work_through_spark_connect(tmp_path):
     command = [sys.executable, str(QUERY), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -19,3 +19,4 @@ def test_both_doors_and_the_status_work_through_spark_connect(tmp_path):
     whole = {"heard": 20, "said": 10, "rows": 10}
     assert found["frame"] == whole
     assert found["folder"] == whole
+    assert found["plan"] == {"heard": 20, "rows": 8, "stables": 1}

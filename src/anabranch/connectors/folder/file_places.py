@@ -16,7 +16,6 @@ import msgspec
 
 from anabranch.connectors.folder.listing import listing
 from anabranch.connectors.folder.reading import FILE_ROWS
-from anabranch.engines.spark.query.backlog import is_of_clock
 from anabranch.rows.layout import SINGLE
 
 _NOTHING = {"last": "", "files": 0}
@@ -104,5 +103,10 @@ def _offset(checkpoint: Path, batch: int) -> dict[str, Any] | None:
         offsets = [msgspec.json.decode(line, type=dict[str, Any]) for line in lines]
     except (OSError, ValueError):
         return None
-    rows = [offset for offset in offsets if not is_of_clock(offset)]
+    rows = [offset for offset in offsets if not _is_of_clock(offset)]
     return rows[0] if len(rows) == 1 else None
+
+
+def _is_of_clock(offset: dict[str, Any]) -> bool:
+    """An offset says where the clock is, and not where a source of rows is."""
+    return list(offset) == ["now"] and isinstance(offset["now"], int)

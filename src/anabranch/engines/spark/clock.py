@@ -6,12 +6,12 @@ it makes no micro-batch, and where others make one nothing of it is read. An off
 microseconds since 1970, 0 where it has slept since the beginning.
 
 It comes in on the first level, behind the sources that are read there, whose numbers in the checkpoint it
-leaves as they are.
+leaves as they are. Flows of pipelines have none: they end when all that is there has been read, and the
+command that runs them fails at the end where a source is in Python.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -27,29 +27,16 @@ if TYPE_CHECKING:
 NAME = "anabranch-clock"
 
 
-_KNOWN: "WeakSet[SparkSession]" = WeakSet()
-
-
-def make_known(spark: "SparkSession") -> None:
-    """Let a session know the clock; while a pipeline is defined that is too late."""
+def clock(spark: "SparkSession") -> "DataFrame | None":
+    """The parcels of the clock; None while a flow of a pipeline is defined."""
     from pyspark.errors import AnalysisException
 
-    if spark in _KNOWN:
-        return
     try:
         spark.dataSource.register(ClockSource)
     except AnalysisException as reason:
         if reason.getCondition() != IN_PIPELINE:
             raise
-        error = ValueError("the session of a pipeline is prepared before its flows are, and this one is not")
-        error.add_note("Call anabranch.spark.prepare(SparkSession.active()) where the file begins.")
-        raise error from None
-    _KNOWN.add(spark)
-
-
-def clock(spark: "SparkSession") -> "DataFrame":
-    """The parcels of the clock."""
-    make_known(spark)
+        return None
     return spark.readStream.format(NAME).load()
 
 

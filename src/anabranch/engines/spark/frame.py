@@ -10,6 +10,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from anabranch.engines.spark.hidden_rows import hidden
+from anabranch.engines.spark.merge import clock_of
 from anabranch.engines.spark.native_source import NativeSource
 from anabranch.engines.spark.parcel_rows import packed
 from anabranch.engines.spark.plan_sources import Read, as_read, check_given, with_sources
@@ -57,14 +58,13 @@ def planned_frame(
     session = next(iter(reads.values())).rows.sparkSession
     ids = shard_ids(shards_of(session))
     parts = levels(root, len(ids))
-    query = PlannedQuery(parts, reads, ids, answers, rows_per_parcel)
+    sleeping = clock_of(session) if any(read.is_streaming for read in reads.values()) else None
+    query = PlannedQuery(parts, reads, ids, answers, rows_per_parcel, has_clock=sleeping is not None)
     frame: DataFrame | None = None
     for level in parts:
         mine = [_parcels(query, edge, level) for edge in level.edges if edge.source is not None]
-        if frame is None and query.is_streaming:
-            from anabranch.engines.spark.clock import clock
-
-            mine.append(_for_level(query, clock(session), level))
+        if frame is None and sleeping is not None:
+            mine.append(_for_level(query, sleeping, level))
         given = reduce(_united, [*([] if frame is None else [frame]), *mine])
         frame = run_level(
             given,

@@ -52,7 +52,7 @@ from anabranch.rows.refusal import FIELDS
 from anabranch.rows.vouching import Lossy, check_answered, is_inferred
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 
@@ -188,14 +188,13 @@ def merged(
     ordered = layout.sequence is not None or native
     packing = Packing(layout, len(ids), rows_per_parcel, ordered=ordered, edge=ROWS_EDGE)
     parcels = packed(rows, packing, ids) if isinstance(rows, DataFrame) else rows.parcels(packing, ids)
-    if columns.is_streaming:
-        from anabranch.engines.spark.clock import clock
-
-        parcels = parcels.unionAll(clock(rows.sparkSession))
+    sleeping = clock_of(rows.sparkSession) if columns.is_streaming else None
+    if sleeping is not None:
+        parcels = parcels.unionAll(sleeping)
     out = spark_schema(rows.schema, unpacking, layout.start, payload_names, merging.policy)
     out["kind"].metadata[SETTINGS] = msgspec.json.encode(merging.settings()).decode()
     out["kind"].metadata[SHARDS] = len(ids)
-    out["kind"].metadata[CLOCK] = columns.is_streaming
+    out["kind"].metadata[CLOCK] = sleeping is not None
     if merging.key is not None:
         several = several_open_rows(merging.policy, merging.case, merging.properties)
         out["kind"].metadata.update({} if several is None else {SEVERAL: several})
@@ -204,6 +203,13 @@ def merged(
     assignment = assignment_of(layout, merging, schema, len(ids))
     said = run_level(parcels, assignment, ids, OBSERVED, unpacking, out, always=native)
     return hidden(said, out) if unpacking.held else said
+
+
+def clock_of(spark: "SparkSession") -> "DataFrame | None":
+    """The clock, which is among the sources of a query, if it can be."""
+    from anabranch.engines.spark.clock import clock
+
+    return clock(spark)
 
 
 def assignment_of(layout: Layout, merging: Merging, schema: pa.Schema, shards: int) -> Assignment:

@@ -44,6 +44,7 @@ class PlannedQuery:
     answers: Answers
     rows_per_parcel: int = ROWS
     mark: str = ""
+    has_clock: bool = False
 
     def __post_init__(self) -> None:
         self.mark = str(uuid4())
@@ -51,11 +52,6 @@ class PlannedQuery:
     def is_last(self, level: Level) -> bool:
         """What comes out of a level is what the query gives."""
         return level is self.parts[-1]
-
-    @property
-    def is_streaming(self) -> bool:
-        """It is a query that goes on, and not one over frames that are what they are."""
-        return any(read.is_streaming for read in self.reads.values())
 
     def observed(self, level: Level) -> str:
         """The name under which Spark's progress carries what the shards of a level say."""
@@ -125,7 +121,7 @@ class PlannedQuery:
         told: dict[str, Any] = {
             SETTINGS: msgspec.json.encode(self.settings()).decode(),
             SHARDS: len(self.ids),
-            CLOCK: self.is_streaming,
+            CLOCK: self.has_clock,
         }
         if isinstance(root, Merge):
             told[POLICY] = policy_told(root.policy)

@@ -20,11 +20,6 @@ def unread(sources: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     return dict(counts)
 
 
-def is_of_clock(offset: Mapping[str, Any]) -> bool:
-    """An offset says where the clock is, and not where a source of rows is."""
-    return list(offset) == ["now"] and isinstance(offset["now"], int)
-
-
 def _places(offset: Any) -> dict[tuple[str, str], int]:
     """The place in each channel of each replica; none in offsets of other sources."""
     try:

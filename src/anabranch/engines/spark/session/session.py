@@ -68,19 +68,11 @@ def session(
 
 
 def prepare(spark: "SparkSession", *, shards: int | None = None) -> "SparkSession":
-    """Set what plans need in a session of your own; queries that run already are not touched.
-
-    The file of a pipeline calls it before its flows, where no setting may be changed any more: those that the
-    session has already are left alone.
-    """
-    from anabranch.engines.spark.clock import make_known
-
+    """Set what plans need in a session of your own; queries that run already are not touched."""
     for key, value in SETTINGS.items():
-        if spark.conf.get(key, "") != value:
-            spark.conf.set(key, value)
+        spark.conf.set(key, value)
     if shards is not None:
         spark.conf.set(SHARDS, shards)
-    make_known(spark)
     return spark
 
 
