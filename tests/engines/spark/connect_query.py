@@ -1,4 +1,4 @@
-"""A merge and a plan of two levels through Spark Connect, in a process of its own: one has either Connect or the classic session.
+"""Merges and a plan of two levels through Spark Connect, in a process of its own: a process has one session.
 
 usage: connect_query.py FOLDER; prints what came out as JSON
 """
