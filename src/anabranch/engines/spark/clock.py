@@ -18,7 +18,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
 from anabranch.engines.spark.columns import IN_PIPELINE
-from anabranch.engines.spark.stages import parcel_columns
+from anabranch.engines.spark.parcel_rows import parcel_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
