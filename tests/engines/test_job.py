@@ -93,6 +93,19 @@ def test_a_row_that_overflows_is_refused_and_names_its_number():
     assert caught.value.output == [event("A", 2, 1, 2), Stable(1)]
 
 
+@pytest.mark.parametrize(
+    "over",
+    [
+        lambda stream: stream.filter(12 // col("level").fill_null(0) > 0),
+        lambda stream: stream.select("room", level=12 // col("level").fill_null(0)),
+    ],
+)
+def test_a_stable_has_no_payload_for_which_an_expression_fails(over):
+    job = over(readings()).open()
+    given = [event("A", 2, 1, 5), Stable(1), event("B", 3, 3, 5), Stable(2)]
+    assert [type(one) for one in job.push("readings", given)] == [Insert, Insert, Stable]
+
+
 def test_output_is_owed_where_a_function_that_sets_aside_fails():
     def fail(violation):
         raise OSError("disk full")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from anabranch.kernels.kernel import Joinable, Kernel, Refused, Report, Result, Settles, Shows, State, Step
 from anabranch.model.application import STABLE
-from anabranch.model.batch import Batch, concat
+from anabranch.model.batch import Batch, concat, holds
 from anabranch.model.identity import Words
 from anabranch.model.properties import Properties
 from anabranch.model.time import BEGINNING, FOREVER
@@ -286,7 +286,7 @@ class Flow:
             self.stages[number].events.append((name if port is None else port, batch))
         if stage.outputs:
             events = batch
-            if batch.kind.max() >= STABLE:
+            if holds(batch.kind, STABLE):
                 events = batch.take(batch.kind < STABLE)
             for output in stage.outputs:
                 self.output[output].events.append(events)

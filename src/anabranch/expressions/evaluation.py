@@ -7,7 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.expressions.compilation import compiled
-from anabranch.expressions.program import FAILURES, Failed, Rows, as_array
+from anabranch.expressions.program import FAILURES, Failed, Node, Rows, as_array
 from anabranch.expressions.tree import Tree
 
 _NO_ROWS = np.empty(0, np.int64)
@@ -48,8 +48,37 @@ def evaluate(
     >>> found.values.to_pylist(), found.failed.tolist(), found.why
     ([3, None, None], [1], ['divide by zero'])
     """
-    node = compiled(tree, rows.schema)
-    given = Rows(rows, start, end)
+    return Evaluation(tree).of(rows, start, end)
+
+
+class Evaluation:
+    """A tree that is evaluated again and again: what it means on the columns of the last rows is kept.
+
+    To find it by the hashes of a tree and a schema takes 7 µs, a third of the time of one row.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self._known: tuple[pa.Schema, Node] | None = None
+
+    def __reduce__(self) -> tuple[type["Evaluation"], tuple[Tree]]:
+        """As the tree alone: functions of Arrow do not travel."""
+        return Evaluation, (self.tree,)
+
+    def of(
+        self,
+        rows: pa.RecordBatch,
+        start: NDArray[np.int64] | None = None,
+        end: NDArray[np.int64] | None = None,
+    ) -> Values:
+        """The values for rows, as `evaluate` gives them."""
+        if self._known is None or not self._known[0].equals(rows.schema):
+            self._known = rows.schema, compiled(self.tree, rows.schema)
+        return _values(self._known[1], Rows(rows, start, end))
+
+
+def _values(node: Node, given: Rows) -> Values:
+    rows = given.batch
     try:
         return Values(as_array(node.run(given), rows.num_rows), _NO_ROWS, [])
     except FAILURES:

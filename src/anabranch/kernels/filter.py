@@ -1,6 +1,6 @@
 """The events whose payload a predicate is true of; null is not true."""
 
-from anabranch.expressions.evaluation import evaluate
+from anabranch.expressions.evaluation import Evaluation
 from anabranch.expressions.tree import Tree
 from anabranch.kernels.failed import failed
 from anabranch.kernels.kernel import Result
@@ -12,18 +12,15 @@ class Filter:
     """A step. Every element of an event has its payload, so all of them pass or none does."""
 
     def __init__(self, predicate: Tree) -> None:
-        self.predicate = predicate
+        self.predicate = Evaluation(predicate)
 
     def map(self, batch: Batch) -> Result:
         """The elements of the events that pass, and stables as they are."""
-        values = evaluate(self.predicate, batch.payload, batch.start, batch.end)
+        values = self.predicate.of(batch.payload, batch.start, batch.end)
+        if values.values.true_count == len(batch):
+            return Result(batch)
         truths = values.values.fill_null(False) if values.values.null_count else values.values
-        passes = truths.to_numpy(zero_copy_only=False)
-        if len(values.failed):
-            passes = passes.copy()
-            passes[values.failed] = False
-        if not passes.all():
-            passes = passes | (batch.kind == STABLE)
+        passes = truths.to_numpy(zero_copy_only=False) | (batch.kind == STABLE)
         return Result(batch if passes.all() else batch.take(passes), failed(batch, values.failed, values.why))
 
     def reached(self, time: int) -> int:

@@ -122,8 +122,8 @@ class PayloadStore:
         """
         if not len(self.schema):
             return rows_without_columns(len(places))
-        if len(places) == 1:
-            return self._row_at(int(places[0]), rows)
+        if len(places) <= 1:
+            return self._row_at(int(places[0]), rows) if len(places) else rows.slice(0, 0)
         nothing = places < 0
         fresh = places >= self.next_place
         if fresh.all():
@@ -137,7 +137,7 @@ class PayloadStore:
             parts = [*self.gather(old).to_batches(), take_rows(rows, new - self.next_place)]
             where = np.searchsorted(np.concatenate([old, new]), places)
         found = pa.Table.from_batches(parts, self.schema).take(pa.array(where, mask=nothing))
-        return stacked(found.to_batches()) if len(places) else rows[:0]
+        return stacked(found.to_batches())
 
     def _row_at(self, place: int, rows: pa.RecordBatch) -> pa.RecordBatch:
         """One row; of a chunk that is not small a copy, which does not keep all of it."""

@@ -172,7 +172,7 @@ class Gate:
 
     def look(self, batch: Batch, name: str = "", channel: str = "") -> "Look":
         """What `hear` would find of elements, without hearing them."""
-        rules = np.full(len(batch), VALID, np.int8)
+        rules = np.empty(len(batch), np.int8)
         reached = self.frontiers.get(name, {}).get(channel, BEGINNING)
         found = look_at(batch.kind, batch.start, batch.end, batch.old_end, reached, rules)
         return Look(reached, rules, *found)
@@ -311,6 +311,7 @@ def look_at(
     Returns the stable after them, and how many are events, break a rule, and are attaches or detaches.
     """
     events = invalid = controls = 0
+    rules[:] = VALID
     stable = check_times(kind, start, end, old_end, stable, rules)
     for i in range(len(kind)):
         events += kind[i] < STABLE

@@ -25,6 +25,7 @@ from anabranch.kernels.merge.status import Status
 from anabranch.kernels.merge.tally import Input
 from anabranch.kernels.store.saved import from_bytes, to_bytes
 from anabranch.kernels.validity import checked as checked_elements
+from anabranch.model.application import INSERT, STABLE
 from anabranch.model.batch import Batch
 from anabranch.model.identity import Words
 from anabranch.model.origin import Origin
@@ -201,6 +202,12 @@ class Merger:
         return merger
 
     def _pushed(self, name: str, batch: Batch) -> Batch:
+        if batch.input is not None or batch.kind.max(initial=INSERT) > STABLE:
+            error = ValueError(
+                "an input says inserts, adjusts and stables, this batch records several inputs"
+            )
+            error.add_note("Give it to Merger.play().")
+            raise error
         merge = self.merge
         one, tally = merge.attached(name), merge.tallies[name]
         batch, _ = merge.fitted(batch)

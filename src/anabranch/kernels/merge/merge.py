@@ -29,6 +29,7 @@ from anabranch.kernels.merge.status import Disagreement, Status
 from anabranch.kernels.merge.tally import Input, Tally
 from anabranch.kernels.merge.trail import Trail
 from anabranch.kernels.merge.widening import widened
+from anabranch.model.application import STABLE
 from anabranch.model.batch import Batch, Kind, concat
 from anabranch.model.identity import Words
 from anabranch.model.output_policy import FinalOnly, FirstThenFinal, OutputPolicy, Pace
@@ -236,12 +237,6 @@ class Merge:
         Raises where either cannot be, or where events could not be told apart; until it is called, nothing
         has changed.
         """
-        if batch.input is not None or batch.kind.max(initial=Kind.INSERT) > Kind.STABLE:
-            error = ValueError(
-                "an input says inserts, adjusts and stables, this batch records several inputs"
-            )
-            error.add_note("Give it to Merger.play().")
-            raise error
         columns = self.columns.with_rows(batch.payload)
         if (
             columns is self.columns
@@ -484,8 +479,8 @@ class Merge:
         self.counts += counts
         if name is not None:
             self.tallies[name].led += len(output)
-        if not self.stables and counts[Kind.STABLE]:
-            output = self._without_stables(output, int(counts[Kind.STABLE]))
+        if not self.stables and counts[STABLE]:
+            output = self._without_stables(output, int(counts[STABLE]))
         return Result(output.plain(), refused)
 
     def _without_stables(self, output: Batch, stables: int) -> Batch:

@@ -119,7 +119,8 @@ class Nodes(NamedTuple):
 
     def keep(self, payloads: PayloadStore, payload: pa.RecordBatch, created: NDArray[np.int32]) -> None:
         """Let a store hold the payloads of nodes that were created, and not much else."""
-        payloads.adopt(payload, self.place, created[self.cells[created, STATE] != FREE])
+        if len(created):
+            payloads.adopt(payload, self.place, created[self.cells[created, STATE] != FREE])
         if payloads.crowded(self.used):
             payloads.compact(self.place, self.all())
 

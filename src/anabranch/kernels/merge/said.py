@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from anabranch.kernels.merge.sides import Sides
 from anabranch.model.application import ADJUST, INSERT, STABLE
-from anabranch.model.batch import Batch
+from anabranch.model.batch import Batch, holds
 from anabranch.model.compiled import inlined
 from anabranch.model.payloads import PayloadStore
 
@@ -50,7 +50,7 @@ def batch_of(
     """
     said = parts[0] if len(parts) == 1 else _joined(parts)
     rows: Any = slice(int(said.rows[0]))
-    if not stables and said.kind[rows].max(initial=INSERT) == STABLE:
+    if not stables and holds(said.kind[rows], STABLE):
         rows = np.flatnonzero(said.kind[rows] != STABLE)
     columns = said.kind[rows], said.start[rows], said.end[rows], said.old_end[rows]
     return Batch(*columns, payloads.rows_at(said.place[rows], payload))
