@@ -71,6 +71,8 @@ def rows_of(payloads: Sequence[Payload], schema: pa.Schema | None = None) -> pa.
             error.add_note("One column has one type in every element; give the odd ones another column.")
             raise error from None
     try:
+        if schema is not None:
+            return pa.RecordBatch.from_arrays(columns, schema=schema)
         return pa.RecordBatch.from_arrays(columns, names=names)
     except UnicodeEncodeError as reason:
         raise _half_a_character(reason.object, reason) from None

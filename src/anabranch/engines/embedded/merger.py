@@ -202,12 +202,7 @@ class Merger:
         return merger
 
     def _pushed(self, name: str, batch: Batch) -> Batch:
-        if batch.input is not None or batch.kind.max(initial=INSERT) > STABLE:
-            error = ValueError(
-                "an input says inserts, adjusts and stables, this batch records several inputs"
-            )
-            error.add_note("Give it to Merger.play().")
-            raise error
+        _check_one_input(batch)
         merge = self.merge
         one, tally = merge.attached(name), merge.tallies[name]
         batch, _ = merge.fitted(batch)
@@ -246,6 +241,13 @@ class Merger:
             error.output = output
         else:
             self.owed = output
+        raise error
+
+
+def _check_one_input(batch: Batch) -> None:
+    if batch.input is not None or batch.kind.max(initial=INSERT) > STABLE:
+        error = ValueError("an input says inserts, adjusts and stables, this batch records several inputs")
+        error.add_note("Give it to Merger.play().")
         raise error
 
 

@@ -120,7 +120,7 @@ class Nodes(NamedTuple):
     def keep(self, payloads: PayloadStore, payload: pa.RecordBatch, created: NDArray[np.int32]) -> None:
         """Let a store hold the payloads of nodes that were created, and not much else."""
         if len(created):
-            payloads.adopt(payload, self.place, created[self.cells[created, STATE] != FREE])
+            payloads.adopt(payload, self.place, created[: living_first(self.cells, created)])
         if payloads.crowded(self.used):
             payloads.compact(self.place, self.all())
 
@@ -169,6 +169,17 @@ class Nodes(NamedTuple):
         size = np.zeros(voices, np.int64)
         key[:old], item[:old], size[:old] = self.shorter_key, self.shorter_item, self.shorter_size
         return self._replace(cells=cells, shorter_key=key, shorter_item=item, shorter_size=size)
+
+
+@compiled
+def living_first(cells: Any, created: Any) -> int:
+    """Bring those of some nodes to the front that have not been forgotten; how many there are."""
+    count = 0
+    for n in range(len(created)):
+        if cells[created[n], STATE] != FREE:
+            created[count] = created[n]
+            count += 1
+    return count
 
 
 @inlined
