@@ -4,6 +4,8 @@
 One Spark session for all tests of a process.
 """
 
+import signal
+
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from tiers import Tiers
@@ -32,6 +34,9 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell starts so what is in the background, and commands that a test interrupts would not hear it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "slow: starts a cluster, or takes long otherwise; only with --slow")
     config.pluginmanager.register(Tiers(config), "tiers")
 
