@@ -5,8 +5,9 @@ where nobody vouches for the time before a snapshot those since then; wherever i
 """
 
 from collections import Counter
+from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 from laws.table_histories import (
     SCHEMA,
@@ -55,7 +56,23 @@ def table(policy: OutputPolicy | None = None, replicas: tuple[str, ...] = (), **
     return source.merge(policy=policy)
 
 
-class Driven:
+class Driven(Protocol):
+    """State: a plan that is run, and what has come out of it."""
+
+    output: Relation
+    refused: list[Any]
+
+    def hear(self, said: list[Said]) -> None:
+        """Give it rows; what comes out is valid."""
+
+    def restart(self) -> None:
+        """Go on with what was dumped."""
+
+    def finish(self) -> int:
+        """End it, once all has been given; how much it then holds."""
+
+
+class DrivenJob:
     """State: a job of a plan, and what has come out of it."""
 
     def __init__(self, stream: Stream) -> None:
@@ -67,19 +84,29 @@ class Driven:
         return self.stream.open(state, on_invalid=ab.Quarantine(self.refused.append), on_late=ab.Raise())
 
     def hear(self, said: list[Said]) -> None:
-        """Push rows; what comes out is valid."""
-        self.take(self.job.take("table", [vars(one) for one in said]))
-
-    def take(self, output: dict[str, Any]) -> None:
-        self.output.apply(output[""])
+        """Push rows."""
+        self.output.apply(self.job.take("table", [vars(one) for one in said])[""])
 
     def restart(self) -> None:
         """Go on with what was dumped."""
         self.job = self._open(self.job.dump())
 
+    def finish(self) -> int:
+        """Close the job."""
+        self.output.apply(self.job.finish()[""])
+        return self.job.status().live
 
-def gives_the_versions_of_the_log(random: Random, policy: OutputPolicy | None, remade: Any = None) -> None:
-    """Draw replicas of a log, and check the law; ``remade`` makes another plan of the one that is drawn."""
+
+def gives_the_versions_of_the_log(
+    random: Random,
+    policy: OutputPolicy | None,
+    remade: Callable[[Stream], Stream] | None = None,
+    driven: Callable[[Stream], Driven] = DrivenJob,
+) -> None:
+    """Draw replicas of a log, and check the law.
+
+    ``remade`` makes another plan of the one that is drawn, and ``driven`` is who runs it.
+    """
     log = logs(random)
     vouched = random.random() < 0.7
     copies, positions = [], {}
@@ -97,7 +124,7 @@ def gives_the_versions_of_the_log(random: Random, policy: OutputPolicy | None, r
     versions = table_of(log).versions()
     if not vouched and positions:
         versions = _since_the_first(log, positions, batches)
-    _check(Driven(stream if remade is None else remade(stream)), random, batches, versions)
+    _check(driven(stream if remade is None else remade(stream)), random, batches, versions)
 
 
 def _since_the_first(log: list[Said], positions: dict[str, int], batches: list[list[Said]]) -> list[Version]:
@@ -122,8 +149,8 @@ def _check(driven: Driven, random: Random, batches: list[list[Said]], versions: 
         assert final == Counter(
             (tuple(sorted(one.row.items())), one.start, one.end) for one in versions if one.end < reached
         )
-    driven.take(driven.job.finish())
+    held = driven.finish()
     assert driven.refused == []
     assert driven.output.frontier == FOREVER
     assert difference(driven.output, relation_of(versions)) is None
-    assert driven.job.status().live == 0
+    assert held == 0

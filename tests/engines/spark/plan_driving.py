@@ -32,8 +32,9 @@ class LeveledQuery:
         self.ids = shard_ids(shards)
         sources = {node.name: node for node in Graph([stream.node]).nodes if isinstance(node, Source)}
         self.reads = {
-            name: Read(source, None, layout_of(source), source.columns, ordered=False, is_native=False)
+            name: Read(source, None, layout, source.columns, layout.sequence is not None, is_native=False)
             for name, source in sources.items()
+            for layout in [layout_of(source)]
         }
         self.parts = levels(stream.node, shards)
         self.query = PlannedQuery(

@@ -13,12 +13,29 @@ from anabranch import spark as sp
 from anabranch.oracle.payload import payload_key
 
 COLUMNS = {"at": "int64", "room": "string", "level": "int64"}
-SCHEMA = "at long, room string, level long"
+CHANGES = COLUMNS | {"op": "string", "who": "string", "number": "int64"}
+TABLE = "t"
+"""The source of changes of a table, of rooms and their levels, by two replicas; others have readings."""
 
 
 def source(name: str, **more) -> ab.Stream:
     """Readings that last 5 ticks and come at most 3 late."""
     return ab.source(name, COLUMNS, start="at", duration=5, disorder=3, **more)
+
+
+def changes() -> ab.ReplicasOfChanges:
+    """What two replicas say of the table."""
+    return ab.source(
+        TABLE,
+        CHANGES,
+        start="at",
+        op="op",
+        key="room",
+        replica="who",
+        replicas=("x", "y"),
+        sequence="number",
+        disorder=3,
+    )
 
 
 class Feed:
@@ -27,7 +44,10 @@ class Feed:
     def __init__(self, folder: Path, names: str, *, seed: int = 1, parts: int = 3) -> None:
         self.folder, self.names, self.done = folder, list(names), 0
         random = Random(seed)
-        self.rows = {name: [self._part(random, n) for n in range(parts)] for name in self.names}
+        self.rows = {
+            name: _both(random, parts) if name == TABLE else [self._part(random, n) for n in range(parts)]
+            for name in self.names
+        }
 
     @staticmethod
     def _part(random: Random, number: int) -> list[dict]:
@@ -39,10 +59,9 @@ class Feed:
 
     def put(self) -> None:
         """The next part of every source."""
-        schema = pa.schema([("at", pa.int64()), ("room", pa.string()), ("level", pa.int64())])
         for name in self.names:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
-            table = pa.Table.from_pylist(self.rows[name][self.done], schema=schema)
+            table = _table(name, self.rows[name][self.done])
             part = self.folder / name / f".{self.done}"
             pq.write_table(table, part)
             os.utime(part, (self.done, self.done))  # Spark reads files in the order of their times
@@ -51,16 +70,59 @@ class Feed:
 
     def frames(self, spark) -> dict:
         """The sources as frames of Spark's."""
-        read = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
-        return {name: read.parquet(str(self.folder / name)) for name in self.names}
+        return {
+            name: spark.readStream.schema(_ddl(name))
+            .option("maxFilesPerTrigger", 1)
+            .parquet(str(self.folder / name))
+            for name in self.names
+        }
 
     def meant(self, stream: ab.Stream) -> Counter:
         """What the embedded engine gives for the parts that were put."""
         job, relation = stream.open(on_invalid=ab.Quarantine()), ab.Relation()
         for number in range(self.done):
             for name in self.names:
-                relation.apply(job.push(name, pa.Table.from_pylist(self.rows[name][number])))
+                relation.apply(job.push(name, _table(name, self.rows[name][number])))
         return bag(relation)
+
+
+def _both(random: Random, parts: int) -> list[list[dict]]:
+    """Changes of a table by two replicas, in parts; one begins with a snapshot when the other has gone on."""
+    log, there = [], set[str]()
+    for at in range(2, 20 * parts, 2):
+        room = f"r{random.randint(0, 2)}"
+        op = random.choice(("update", "update", "delete")) if room in there else "insert"
+        there = there - {room} if op == "delete" else there | {room}
+        log.append({"at": at, "room": room, "level": None if op == "delete" else at % 7, "op": op})
+    begun = len(log) // parts + 3
+    rows = {change["room"]: change for change in log[:begun]}
+    snapshot = [row | {"op": "snapshot", "at": 2 * begun} for row in rows.values() if row["op"] != "delete"]
+    copies = {"x": log, "y": [*snapshot, *log[begun:]]}
+    found: list[list[dict]] = [[] for _ in range(parts)]
+    for who, copy in copies.items():
+        for number, row in enumerate(copy):
+            late = 1 if who == "y" and row["at"] % 20 > 12 else 0
+            part = min(row["at"] // 20 + late, parts - 1)
+            found[part].append(row | {"who": who, "number": number})
+    for part in found:
+        random.shuffle(part)
+    return found
+
+
+def _columns(name: str) -> dict[str, str]:
+    return CHANGES if name == TABLE else COLUMNS
+
+
+def _table(name: str, rows: list[dict]) -> pa.Table:
+    schema = pa.schema([(column, pa.type_for_alias(dtype)) for column, dtype in _columns(name).items()])
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def _ddl(name: str) -> str:
+    """The columns of a source as Spark has them."""
+    return ", ".join(
+        f"{column} {'long' if dtype == 'int64' else dtype}" for column, dtype in _columns(name).items()
+    )
 
 
 def bag(relation: ab.Relation) -> Counter:
@@ -97,10 +159,17 @@ def diamond() -> ab.Stream:
     return ab.union(both.sort(), both.filter(ab.col("room") == "r1"), source("c"))
 
 
+def replicas_of_changes() -> ab.Stream:
+    """Rows of a table by their key, and how often which level was there by level, beside readings."""
+    rows = changes().merge().filter(ab.col("level") > 1)
+    return ab.union(rows.select("level"), source("c").select("level")).final()
+
+
 PLANS = {
     "one level": (lambda: ab.union(source("a"), source("b").filter(ab.col("level") > 3)).lasting(9), "ab"),
     "several levels": (several_levels, "abc"),
     "side source": (side_source, "abc"),
     "over one source": (over_one_source, "a"),
     "diamond": (diamond, "abc"),
+    "replicas of changes": (replicas_of_changes, "tc"),
 }
