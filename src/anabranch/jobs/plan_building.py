@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from anabranch.expressions.parsing import parsed
 from anabranch.jobs.plan_sections import (
@@ -22,8 +22,11 @@ from anabranch.plan.build import merge, source, union
 from anabranch.plan.line import Line, told
 from anabranch.plan.node import PlanError
 from anabranch.plan.replicas import Replicas
+from anabranch.plan.replicas_of_changes import ReplicasOfChanges
 from anabranch.plan.stream import Stream
 from anabranch.rows.layout import names_of
+
+Made: TypeAlias = Stream | Replicas | ReplicasOfChanges
 
 _PLAIN = ("started", "ended", "sort", "final", "merge")
 """Steps that a word by itself says."""
@@ -52,7 +55,7 @@ class _Building:
     ) -> None:
         self.text = file.read_text(encoding="utf-8").splitlines()
         self.file, self.sources, self.plan = file, sources, plan
-        self.made: dict[str, Stream | Replicas] = {}
+        self.made: dict[str, Made] = {}
         self.making: list[str] = []
 
     def result(self) -> Stream:
@@ -75,7 +78,7 @@ class _Building:
             raise error
         (last,) = ends
         found = self.made[last]
-        if isinstance(found, Replicas):
+        if not isinstance(found, Stream):
             error = PlanError(f"what comes out is one stream, and {found.node.words()} is of replicas")
             error.add_note('Add "merge" to the steps.')
             raise error
@@ -91,7 +94,7 @@ class _Building:
         alone = len(self.sources) == 1 and any(not one.reads() for one in self.plan.values())
         return list(self.sources) if alone else []
 
-    def _stream(self, name: str) -> Stream | Replicas:
+    def _stream(self, name: str) -> Made:
         if name in self.made:
             return self.made[name]
         if name in self.making:
@@ -111,7 +114,7 @@ class _Building:
         self.making.pop()
         return self.made[name]
 
-    def _steps(self, name: str, given: StreamSection) -> Stream | Replicas:
+    def _steps(self, name: str, given: StreamSection) -> Made:
         where = f"[plan.{name}]" if name else "[plan]"
         line = self._header(f"plan.{name}" if name else "plan")
         with self._at(line, where):
@@ -123,7 +126,7 @@ class _Building:
                 stream = _applied(stream, _step(step, where, number))
         return stream
 
-    def _begin(self, given: StreamSection, where: str) -> Stream | Replicas:
+    def _begin(self, given: StreamSection, where: str) -> Made:
         said = [key for key, value in zip(("from", "merge", "union"), _made_of(given), strict=True) if value]
         if len(said) > 1:
             error = PlanError(f"{where} is from one stream or joins several, and it has {' and '.join(said)}")
@@ -198,10 +201,11 @@ def _step(given: str | Mapping[str, Any], where: str, number: int) -> tuple[str,
     return named[0]
 
 
-def _applied(stream: Stream | Replicas, step: tuple[str, Any]) -> Stream | Replicas:
+def _applied(stream: Made, step: tuple[str, Any]) -> Made:
     """What comes of a step."""
     name, value = step
-    if isinstance(stream, Replicas) and name not in _OF_ROWS and name != "merge":
+    before = ("merge", *_OF_ROWS) if isinstance(stream, Replicas) else ("merge",)
+    if not isinstance(stream, Stream) and name not in before:
         error = PlanError(f"{name} is of one stream, and {stream.node.words()} is of replicas")
         error.add_note('Put the step "merge" before it.')
         raise error
@@ -217,9 +221,13 @@ def _applied(stream: Stream | Replicas, step: tuple[str, Any]) -> Stream | Repli
             return call(size, every)
         case FinalSection(ordered=ordered):
             return call(ordered=ordered)
-        case MergeStepSection(of=of):
+        case MergeStepSection(of=of, identity=identity):
             if of is not None:
                 raise PlanError("the step merge is of the replicas of a source, and of names streams")
+            if identity is not None and isinstance(stream, ReplicasOfChanges):
+                error = PlanError("rows of a table are told apart by its key, and identity names columns too")
+                error.add_note("Leave identity out; the key of the source is what a row is known by.")
+                raise error
             return call(**value.arguments())
         case True:
             return call()
