@@ -31,13 +31,13 @@ from anabranch.kernels.merge.nodes import (
     sort_changing,
     tag_of,
 )
-from anabranch.kernels.merge.said import Said, say_adjust, say_insert, say_stable
+from anabranch.kernels.merge.output import Output, emit_adjust, emit_insert, emit_stable
 from anabranch.kernels.store.heap import pop, push
 from anabranch.model.application import ADJUST, STABLE
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.compiled import compiled
 from anabranch.model.payloads import PayloadStore
-from anabranch.model.slots import NOBODY, slot_of
+from anabranch.model.slots import NONE, slot_of
 from anabranch.model.time import BEGINNING, FOREVER
 
 END = EXTRA
@@ -83,7 +83,7 @@ class Naive:
         own = mine.payloads.admit(batch.payload)
         mine.index, output.index = mine.index.with_room(inserts), output.index.with_room(inserts)
         # A stable of input i changes an event again only after an element of input i did.
-        said = Said.of_capacity(output.index.used + 3 * len(batch))
+        out = Output.of_capacity(output.index.used + 3 * len(batch))
         gone = np.empty((output.index.used + inserts, 3), np.int64)
         born = np.empty((2, len(batch)), np.int32)
         self.stable, ours, theirs, forgotten = merge(
@@ -92,11 +92,11 @@ class Naive:
             (batch.kind, batch.start, batch.end, batch.identities),
             (mine.payloads.next_place, output.payloads.next_place),
             self.stable,
-            said,
+            out,
             gone,
             born,
         )
-        kind, place, start, end, old_end = (column[: said.rows[0]] for column in said[:5])
+        kind, place, start, end, old_end = (column[: out.rows[0]] for column in out[:5])
         result = Batch(kind, start, end, old_end, output.payloads.rows_at(place, payload))
         for stored in self.inputs:
             forget(stored.index, gone[:forgotten])
@@ -138,7 +138,7 @@ def _slot(index: Nodes, low: int, high: int, start: int) -> Any:
 
 @compiled
 def _same(index: Nodes, other: Nodes, node: int) -> Any:
-    """The event of an index that has the payload and start of another index's event, or NOBODY."""
+    """The event of an index that has the payload and start of another index's event, or NONE."""
     low, high, start = other.cells[node, LOW], other.cells[node, HIGH], other.cells[node, START]
     return node_at(index, _slot(index, low, high, start))
 
@@ -166,7 +166,7 @@ def _candidates(mine: Nodes, output: Nodes, time: int) -> int:
         if mine.cells[shown, STATE] == FREE or mine.cells[shown, END] != end:
             continue
         node = _same(output, mine, shown)
-        if node != NOBODY and output.cells[node, STATE] == HALF:
+        if node != NONE and output.cells[node, STATE] == HALF:
             output.cells[node, STATE] = VISITED
             output.changing[count] = node
             count += 1
@@ -174,7 +174,7 @@ def _candidates(mine: Nodes, output: Nodes, time: int) -> int:
 
 
 @compiled
-def _advance(mine: Nodes, output: Nodes, time: int, said: Said, gone: Any, forgotten: int) -> int:
+def _advance(mine: Nodes, output: Nodes, time: int, out: Output, gone: Any, forgotten: int) -> int:
     """Make the output agree with an input as far as its stable makes that final; how many are gone then."""
     candidates = _candidates(mine, output, time)
     count = 0
@@ -190,10 +190,10 @@ def _advance(mine: Nodes, output: Nodes, time: int, said: Said, gone: Any, forgo
         node = np.int64(output.changing[n])
         end, start = _wanted(mine, output, node, time), output.cells[node, START]
         place, given = output.cells[node, PLACE], output.cells[node, END]
-        say_adjust(said, place, start, given, start if end == ABSENT else end)
+        emit_adjust(out, place, start, given, start if end == ABSENT else end)
         output.cells[node, END] = end
         forgotten = _settle(output, node, time, gone, forgotten)
-    say_stable(said, time, NOBODY)
+    emit_stable(out, time, NONE)
     return forgotten
 
 
@@ -201,7 +201,7 @@ def _advance(mine: Nodes, output: Nodes, time: int, said: Said, gone: Any, forgo
 def _wanted(mine: Nodes, output: Nodes, node: int, time: int) -> Any:
     """The end that an event of the output has after a stable of an input, or ABSENT."""
     given, shown = output.cells[node, END], _same(mine, output, node)
-    end = mine.cells[shown, END] if shown != NOBODY else np.int64(ABSENT)
+    end = mine.cells[shown, END] if shown != NONE else np.int64(ABSENT)
     return given if end >= time and given >= time else end
 
 
@@ -226,7 +226,7 @@ def merge(
     elements: tuple[Any, Any, Any, Any],
     places: tuple[int, int],
     stable: int,
-    said: Said,
+    out: Output,
     gone: Any,
     born: Any,
 ) -> tuple[int, int, int, int]:
@@ -240,26 +240,26 @@ def merge(
         if kind[row] == STABLE:
             if start[row] > stable:
                 stable = start[row]
-                forgotten = _advance(mine, output, stable, said, gone, forgotten)
+                forgotten = _advance(mine, output, stable, out, gone, forgotten)
             continue
         low, high = np.int64(identity[row, 0]), np.int64(identity[row, 1])
         slot = _slot(output, low, high, start[row])
-        if node_at(output, slot) == NOBODY:
+        if node_at(output, slot) == NONE:
             if kind[row] == ADJUST or start[row] < stable:
                 continue
             node = _create(output, slot, low, high, start[row], places[1] + row)
             output.cells[node, END] = end[row]
             push(output.due, start[row], node)
-            say_insert(said, places[1] + row, start[row], end[row])
+            emit_insert(out, places[1] + row, start[row], end[row])
             born[1, theirs] = node
             theirs += 1
         slot = _slot(mine, low, high, start[row])
         node = node_at(mine, slot)
         if end[row] == start[row]:
-            if node != NOBODY:
+            if node != NONE:
                 delete(mine, node)
             continue
-        if node == NOBODY:
+        if node == NONE:
             node = _create(mine, slot, low, high, start[row], places[0] + row)
             born[0, ours] = node
             ours += 1
@@ -274,5 +274,5 @@ def forget(index: Nodes, keys: Any) -> None:
     for row in range(len(keys)):
         low, high, start = keys[row, 0], keys[row, 1], keys[row, 2]
         node = node_at(index, _slot(index, low, high, start))
-        if node != NOBODY:
+        if node != NONE:
             delete(index, node)

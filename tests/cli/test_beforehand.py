@@ -11,7 +11,7 @@ import pytest
 from cli.spark_commands import run as command
 
 from anabranch.cli.doctor import job as looked_at
-from anabranch.cli.doctor.finding import Asked, State
+from anabranch.cli.doctor.finding import Request, State
 from anabranch.engines.spark.query.begun_with import BegunWith, keep_begun_with
 from anabranch.engines.spark.query.checkpoint import CheckpointError
 from anabranch.jobs.beforehand import check_job, check_merge, known_columns
@@ -140,7 +140,7 @@ def test_a_job_that_its_checkpoint_refuses_is_refused_before_rows_come(place, te
     other = job_of(place, text)
     with pytest.raises((CheckpointError, StateFormatError), match=words):
         check_job(other)
-    found = list(looked_at.merge(Asked(other)))
+    found = list(looked_at.merge(Request(other)))
     assert [one.state for one in found] == [State.TROUBLE]
     assert words.split(",")[0] in found[0].found
 
@@ -202,10 +202,10 @@ def test_a_package_that_a_job_needs_and_is_not_installed_is_trouble(place, packa
     assert f"package {package.replace('_', '-')}, and it is not installed" in done.stderr
     code = (
         "from anabranch.cli.doctor import packages\n"
-        "from anabranch.cli.doctor.finding import Asked\n"
+        "from anabranch.cli.doctor.finding import Request\n"
         "from anabranch.jobs.job import read_job\n"
         "import json\n"
-        "found = packages.optional(Asked(read_job('job.toml')))\n"
+        "found = packages.optional(Request(read_job('job.toml')))\n"
         "print(json.dumps({one.what: one.state for one in found}))\n"
     )
     import subprocess

@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from anabranch import FOREVER, EveryChange, Insert, Relation, difference
 from anabranch import spark as ab
 from anabranch.cli.doctor import tables
-from anabranch.cli.doctor.finding import Asked, State
+from anabranch.cli.doctor.finding import Request, State
 from anabranch.cli.plan import plan
 from anabranch.engines.spark.session.jvm import SHORT_LIVED
 from anabranch.jobs.delta_sections import DeltaSourceSection
@@ -189,7 +189,7 @@ def test_a_plan_says_what_columns_of_changes_are_and_in_which_order_they_count(s
 
 def test_the_doctor_says_whether_the_changes_of_tables_are_fed(tmp_path):
     lake(tmp_path / "lake")
-    asked = Asked(job(tmp_path, DELTA, CHANGES, TIME, SINK))
+    asked = Request(job(tmp_path, DELTA, CHANGES, TIME, SINK))
     home, mirror = tables.fed(asked)
     assert home.found == f"changes of {tmp_path}/lake/home are fed, up to version 3"
     assert mirror.found.endswith("up to version 2")
@@ -201,7 +201,7 @@ def test_the_doctor_says_whether_the_changes_of_tables_are_fed(tmp_path):
     assert "the change data feed of" in home.found
     assert "no Delta table that is there" in mirror.found
     assert all(one.mend for one in (home, mirror))
-    assert list(tables.fed(Asked(job(tmp_path, FOLDER, CHANGES, AT, SINK)))) == []
+    assert list(tables.fed(Request(job(tmp_path, FOLDER, CHANGES, AT, SINK)))) == []
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from cli.spark_commands import run
 
 from anabranch.cli.doctor import disk, java, job, kafka, memory, network, packages, tables, workers
 from anabranch.cli.doctor.checks import findings
-from anabranch.cli.doctor.finding import Asked, State, failed, ok
+from anabranch.cli.doctor.finding import Request, State, failed, ok
 from anabranch.cli.main import main
 from anabranch.engines.spark.session.jvm import SHORT_LIVED
 from anabranch.jobs.job import read_job
@@ -31,10 +31,10 @@ def doctor(*arguments: str, cwd: Path, **env: str) -> tuple[int, dict[str, dict]
     return done.returncode, {check["check"]: check for check in answer["checks"]}
 
 
-def asked(folder: Path, *, source: str = 'path = "feeds"', sink: str = SINK, config: str = "") -> Asked:
+def asked(folder: Path, *, source: str = 'path = "feeds"', sink: str = SINK, config: str = "") -> Request:
     text = f"[source]\n{source}\n{MERGE}{sink}[spark]\n{config}\n"
     (folder / "job.toml").write_text(text)
-    return Asked(read_job(str(folder / "job.toml")))
+    return Request(read_job(str(folder / "job.toml")))
 
 
 def program(file: Path, text: str) -> str:
@@ -143,7 +143,7 @@ def test_a_package_that_is_needed_and_missing_is_trouble_and_an_optional_one_a_n
     assert missing.state is State.TROUBLE
     assert missing.mend == ("pip install 'no-such-package>=1'",)
     monkeypatch.setattr(packages, "OPTIONAL", {"no-such-package": ("kafka", "Kafka topics")})
-    told = only(packages.optional(Asked()))
+    told = only(packages.optional(Request()))
     assert told.state is State.NOTE
     assert "pip install 'anabranch[kafka]'" in told.found
 
@@ -151,7 +151,7 @@ def test_a_package_that_is_needed_and_missing_is_trouble_and_an_optional_one_a_n
 def test_what_an_option_asks_for_is_trouble_without_its_package(monkeypatch):
     for name in ("confluent_kafka", "deltalake"):
         monkeypatch.setitem(sys.modules, name, None)
-    broker, table = only(kafka.brokers(Asked(brokers=("h:1",)))), only(tables.delta(Asked(tables=("t",))))
+    broker, table = only(kafka.brokers(Request(brokers=("h:1",)))), only(tables.delta(Request(tables=("t",))))
     assert [one.state for one in (broker, table)] == [State.TROUBLE, State.TROUBLE]
     assert "anabranch[kafka]" in broker.mend[0]
     assert "anabranch[delta]" in table.mend[0]
@@ -162,7 +162,7 @@ def test_a_java_that_lacks_the_module_is_told_before_spark_finds_out(tmp_path, m
     lacks = f'case "$*" in *jdk.incubator.vector*) exit 1;; esac\nexec {real}/bin/java "$@"'
     program(tmp_path / "bin" / "java", lacks)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    found, module = java.runtime(Asked())
+    found, module = java.runtime(Request())
     assert found.state is State.OK
     assert found.found.endswith("by JAVA_HOME")
     assert module.state is State.TROUBLE
@@ -178,7 +178,7 @@ def test_a_java_that_lacks_the_module_is_told_before_spark_finds_out(tmp_path, m
 )
 def test_workers_with_another_python_or_another_anabranch_are_trouble(tmp_path, monkeypatch, said, words):
     monkeypatch.setenv("PYSPARK_PYTHON", program(tmp_path / "python", f"echo {said}"))
-    found = only(workers.interpreter(Asked()))
+    found = only(workers.interpreter(Request()))
     assert found.state is State.TROUBLE
     assert words in found.found
     assert sys.executable in " ".join(found.mend)
@@ -187,12 +187,12 @@ def test_workers_with_another_python_or_another_anabranch_are_trouble(tmp_path, 
 def test_workers_of_a_patch_release_will_do(tmp_path, monkeypatch):
     theirs = [f"{sys.version_info.major}.{sys.version_info.minor}.99", version("anabranch")]
     monkeypatch.setenv("PYSPARK_PYTHON", program(tmp_path / "python", f"echo '{json.dumps(theirs)}'"))
-    assert only(workers.interpreter(Asked())).state is State.OK
+    assert only(workers.interpreter(Request())).state is State.OK
 
 
 def test_workers_that_are_no_program_are_named(monkeypatch):
     monkeypatch.setenv("PYSPARK_PYTHON", "/nowhere/python")
-    found = only(workers.interpreter(Asked()))
+    found = only(workers.interpreter(Request()))
     assert found.state is State.TROUBLE
     assert "PYSPARK_PYTHON is /nowhere/python" in found.found
 
@@ -205,7 +205,7 @@ def test_workers_of_a_cluster_are_not_taken_for_those_here(tmp_path, monkeypatch
 
 
 def test_the_address_that_a_job_names_is_tried(tmp_path):
-    assert only(network.address(Asked())).state is State.OK
+    assert only(network.address(Request())).state is State.OK
     elsewhere = asked(tmp_path, config="config.'spark.driver.bindAddress' = '192.0.2.1'")
     found = only(network.address(elsewhere))
     assert found.state is State.TROUBLE
@@ -235,13 +235,13 @@ def test_memory_of_a_container_is_what_its_narrowest_group_leaves(tmp_path):
 
 def test_a_place_without_room_or_that_cannot_be_written_is_trouble(tmp_path, monkeypatch):
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/spill,/proc/self")
-    here, nowhere = disk.space(Asked())
+    here, nowhere = disk.space(Request())
     assert here.state is State.OK
     assert nowhere.state is State.TROUBLE
     assert "/proc/self" in nowhere.found
     assert not (tmp_path / "spill").exists()
     monkeypatch.setattr(disk, "LEAST", 1 << 80)
-    assert [one.state for one in disk.space(Asked())] == [State.TROUBLE, State.TROUBLE]
+    assert [one.state for one in disk.space(Request())] == [State.TROUBLE, State.TROUBLE]
 
 
 def test_the_places_of_a_job_are_looked_at_and_not_made(tmp_path, monkeypatch):
@@ -363,7 +363,7 @@ def test_a_broker_that_does_not_answer_is_told_with_the_name_of_the_error(monkey
     with socket.socket() as taken:  # bound, and nobody listens
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        refused, unknown = kafka.brokers(Asked(brokers=(address, "no-such-host.invalid:9092")))
+        refused, unknown = kafka.brokers(Request(brokers=(address, "no-such-host.invalid:9092")))
     assert [one.state for one in (refused, unknown)] == [State.TROUBLE, State.TROUBLE]
     assert "TRANSPORT" in refused.found
     assert "refused" in refused.found
@@ -383,11 +383,11 @@ def test_a_broker_that_answers_is_asked_where_it_says_it_is():
 
     with Broker() as broker:
         broker.make_topic("readings")
-        found = only(kafka.brokers(Asked(brokers=(broker.servers,))))
+        found = only(kafka.brokers(Request(brokers=(broker.servers,))))
     assert found.state is State.OK
     assert found.found == f"{broker.servers} answers: 1 brokers, 1 topics"
     with Misled() as broker:
-        found = only(kafka.brokers(Asked(brokers=(broker.servers,))))
+        found = only(kafka.brokers(Request(brokers=(broker.servers,))))
     assert found.state is State.TROUBLE
     assert "127.0.0.1:9, which cannot be reached" in found.found
     assert "advertised.listeners" in found.mend[0]
@@ -421,7 +421,7 @@ def test_topics_of_a_job_are_asked_for_with_its_settings_and_a_password_that_is_
     with Broker(password="open sesame") as broker:
         broker.make_topic("readings", partitions=3)
         plain, right = (
-            only(kafka.brokers(Asked(brokers=(broker.servers,), broker_config=config)))
+            only(kafka.brokers(Request(brokers=(broker.servers,), broker_config=config)))
             for config in ({}, broker.config)
         )
         found = []
@@ -429,7 +429,7 @@ def test_topics_of_a_job_are_asked_for_with_its_settings_and_a_password_that_is_
             monkeypatch.setenv("BROKER_PASSWORD", password)
             path = tmp_path / "job.toml"
             path.write_text(JOB_WITH_TOPICS.format(topic=topic, servers=broker.servers))
-            asked = Asked(read_job(str(path)))
+            asked = Request(read_job(str(path)))
             found.append(next(kafka.topics(asked)))
             assert only(tables.of_job(asked)).found.endswith("is made by the first run")
     assert plain.state is State.TROUBLE
@@ -450,7 +450,7 @@ def test_a_table_that_opens_is_told_with_its_version_and_files(tmp_path):
     for n in range(3):
         write_deltalake(tmp_path / "table", pa.table({"n": [n]}), mode="append")
     opened, not_one, gone = tables.delta(
-        Asked(tables=(str(tmp_path / "table"), str(tmp_path), str(tmp_path / "gone")))
+        Request(tables=(str(tmp_path / "table"), str(tmp_path), str(tmp_path / "gone")))
     )
     assert opened.state is State.OK
     assert opened.found.endswith("is at version 2, with 3 files")
@@ -467,7 +467,7 @@ def test_a_check_that_breaks_is_trouble_and_the_others_go_on():
     def goes_on(asked):
         yield ok("third", "there")
 
-    found = list(findings(Asked(), [breaks, goes_on]))
+    found = list(findings(Request(), [breaks, goes_on]))
     assert [(one.what, one.state) for one in found] == [
         ("first", State.OK),
         ("breaks", State.TROUBLE),

@@ -28,7 +28,7 @@ from anabranch import (
 )
 from anabranch.cli.main import INTERRUPTED, TERMINATED, main
 from anabranch.cli.micro_batches import Lines, leader
-from anabranch.cli.spark_errors import told_as_ours
+from anabranch.cli.spark_errors import spark_errors_as_ours
 from anabranch.engines.spark.query.failure import WorkerError
 from anabranch.engines.spark.query.follow import stoppable
 from anabranch.engines.spark.query.status import Replica, Status
@@ -408,7 +408,7 @@ def test_what_spark_cannot_do_is_an_error_of_ours_in_a_line():
     page = "[UNRESOLVED_COLUMN] A column with name `valu` cannot be resolved.;\n'Project [...]\n+- Relation\n"
     with (
         pytest.raises(ValueError, match=r"Spark could not do this: .*`valu`") as caught,
-        told_as_ours(Path("log")),
+        spark_errors_as_ours(Path("log")),
     ):
         raise AnalysisException(page)
     assert "\n" not in str(caught.value)
@@ -434,7 +434,7 @@ def test_why_java_ended_is_told_and_a_log_that_goes_is_not_pointed_to(tmp_path, 
         log.write_text(f"WARNING: Using incubator modules\n{said}")
         error = OSError("Spark did not start")
         error.add_note(f"What it said is in {log}.")
-        with pytest.raises(OSError, match="did not start") as caught, told_as_ours(log):
+        with pytest.raises(OSError, match="did not start") as caught, spark_errors_as_ours(log):
             raise error
         return caught.value.__notes__
 
@@ -449,5 +449,5 @@ def test_an_error_of_a_worker_stays_what_it_was():
     from pyspark.errors import StreamingQueryException
 
     told = WorkerError(SchemaError("0001.parquet has no column 'at'"))
-    with pytest.raises(SchemaError, match=r"^0001.parquet has no column 'at'$"), told_as_ours():
+    with pytest.raises(SchemaError, match=r"^0001.parquet has no column 'at'$"), spark_errors_as_ours():
         raise StreamingQueryException(f"[STREAM_FAILED] … {told}")

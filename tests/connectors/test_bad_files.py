@@ -23,7 +23,7 @@ from bad_records import (
 )
 
 from anabranch import spark as ab
-from anabranch.connectors.folder.reading import FileStretch, reads
+from anabranch.connectors.folder.reading import FileRange, reads
 from anabranch.engines.spark.query.watch import status_in
 from anabranch.model.schema import SchemaError
 from anabranch.rows.layout import Layout
@@ -41,7 +41,7 @@ def read(path: Path, columns: pa.Schema = ELEMENTS):
     """The rows of a file of replica east, and what is refused of it."""
     found = [
         one
-        for turn in reads([FileStretch("east", str(path), 0)], columns, LAYOUT, 1000, 1 << 20)
+        for turn in reads([FileRange("east", str(path), 0)], columns, LAYOUT, 1000, 1 << 20)
         for one in turn
     ]
     rows = [row for one in found for row in one.batch.payload.to_pylist()]
@@ -52,7 +52,7 @@ def layoutless(path: Path):
     layout = Layout("at")
     return [
         one
-        for turn in reads([FileStretch("east", str(path), 0)], COLUMNS, layout, 1000, 1 << 20)
+        for turn in reads([FileRange("east", str(path), 0)], COLUMNS, layout, 1000, 1 << 20)
         for one in turn
     ]
 

@@ -8,7 +8,7 @@ import pytest
 from connectors.folder_reader import reader
 
 from anabranch.connectors.files.debezium import Debezium
-from anabranch.connectors.folder.reading import FileStretch, by_folder, reads
+from anabranch.connectors.folder.reading import FileRange, by_folder, reads
 from anabranch.jobs.ends import SourceSection, check_together
 from anabranch.jobs.merge_sections import ChangesSection
 from anabranch.model.op import Op
@@ -27,8 +27,8 @@ def envelope(op, before=None, after=None, **source):
 
 
 def read(path):
-    stretch = FileStretch("east", str(path), 0, envelopes=Debezium())
-    return [one for turn in reads([stretch], COLUMNS, LAYOUT, 100, 1 << 20) for one in turn]
+    part = FileRange("east", str(path), 0, envelopes=Debezium())
+    return [one for turn in reads([part], COLUMNS, LAYOUT, 100, 1 << 20) for one in turn]
 
 
 def test_lines_that_are_envelopes_are_changes_and_others_are_refused_with_their_place(tmp_path):
@@ -83,5 +83,5 @@ def test_a_folder_says_that_its_lines_are_envelopes_where_tasks_read_them(tmp_pa
     form = msgspec.json.encode(Debezium()).decode()
     source = reader(tmp_path, columns=by_folder(columns, added=True), envelopes=form)
     [files] = source.partitions({}, source.latestOffset({}, source.getDefaultReadLimit()))
-    [[stretch]] = files.groups
-    assert stretch.envelopes == Debezium()
+    [[part]] = files.groups
+    assert part.envelopes == Debezium()

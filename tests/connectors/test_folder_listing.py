@@ -9,7 +9,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from anabranch import spark as ab
 from anabranch.connectors.folder.listing import TEMPORARY, listing
-from anabranch.connectors.folder.reading import FileStretch, by_folder, reads
+from anabranch.connectors.folder.reading import FileRange, by_folder, reads
 from anabranch.connectors.folder.source import listed
 from anabranch.engines.spark.query.failure import WorkerError, failure
 from anabranch.rows.layout import SINGLE, Layout
@@ -151,8 +151,8 @@ def test_whose_a_row_is_says_its_folder_unless_the_schema_lets_the_row_say_it(
 ):
     path = tmp_path / "1.jsonl"
     path.write_text('{"v": 1, "at": 10, "replica": "west"}\n{"v": 2, "at": 20}\n')
-    stretch = FileStretch("east" if in_folder else SINGLE, str(path), 0, in_folder=in_folder)
-    [[read]] = reads([stretch], columns, Layout("at", replica="replica"), 100, 1000)
+    part = FileRange("east" if in_folder else SINGLE, str(path), 0, in_folder=in_folder)
+    [[read]] = reads([part], columns, Layout("at", replica="replica"), 100, 1000)
     assert [read.replicas[n] for n in read.replica] == meant
     assert len(read.refused) == 2 - len(meant)
 
@@ -160,5 +160,5 @@ def test_whose_a_row_is_says_its_folder_unless_the_schema_lets_the_row_say_it(
 def test_rows_of_lines_are_numbered_by_their_lines(tmp_path):
     path = tmp_path / "1.jsonl"
     path.write_text(f"{LINE}\nno row\n{LINE}")
-    [[read]] = reads([FileStretch("east", str(path), 3)], COLUMNS, Layout("at"), 100, 1000)
+    [[read]] = reads([FileRange("east", str(path), 3)], COLUMNS, Layout("at"), 100, 1000)
     assert read.sequence.tolist() == [3 << 40, (3 << 40) + 3]

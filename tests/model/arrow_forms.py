@@ -194,39 +194,39 @@ def _units(spans: Sequence[timedelta]) -> list[str]:
     return [*exact, "us"] + (["ns"] if all(abs(n) < 2**63 // 1000 for n in counts) else [])
 
 
-def _holds(kind: pa.DataType, number: float | Decimal) -> bool:
+def _holds(dtype: pa.DataType, number: float | Decimal) -> bool:
     """The number has this value in this type, and is the same number there."""
     if isinstance(number, float) and not isfinite(number):
-        return kind in FLOATS
+        return dtype in FLOATS
     exact = Fraction(number)
     either = exact.denominator == 1 and -(2**63) <= exact < 2**63
-    if kind in FLOATS:
+    if dtype in FLOATS:
         with np.errstate(over="ignore"):
-            there = float(kind.to_pandas_dtype()(float(number)))
+            there = float(dtype.to_pandas_dtype()(float(number)))
         return (either or isinstance(number, float)) and isfinite(there) and Fraction(there) == exact
     if isinstance(number, float) and not either:
         return False
-    if kind in DECIMALS:
-        unscaled = exact * 10**kind.scale
-        return unscaled.denominator == 1 and abs(unscaled) < 10**kind.precision
-    limits = np.iinfo(kind.to_pandas_dtype())
+    if dtype in DECIMALS:
+        unscaled = exact * 10**dtype.scale
+        return unscaled.denominator == 1 and abs(unscaled) < 10**dtype.precision
+    limits = np.iinfo(dtype.to_pandas_dtype())
     return exact.denominator == 1 and limits.min <= exact <= limits.max
 
 
-def _fitted(value: Any, kind: pa.DataType) -> Any:
+def _fitted(value: Any, dtype: pa.DataType) -> Any:
     """The value as the Python type that Arrow wants for its type."""
     match value:
         case None | bool():
             return value
-        case int() | float() | Decimal() if kind in INTEGERS:
+        case int() | float() | Decimal() if dtype in INTEGERS:
             return int(value)
-        case int() | float() | Decimal() if kind in FLOATS:
+        case int() | float() | Decimal() if dtype in FLOATS:
             return float(value)
         case int() | float():
             return Decimal(value)
         case list():
-            return [_fitted(item, kind.value_type) for item in value]
+            return [_fitted(item, dtype.value_type) for item in value]
         case dict():
-            return {name: _fitted(item, kind.field(name).type) for name, item in value.items()}
+            return {name: _fitted(item, dtype.field(name).type) for name, item in value.items()}
         case _:
             return value

@@ -16,7 +16,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Request:
     """What is asked for one input."""
 
     properties: Properties | None
@@ -24,11 +24,11 @@ class Asked:
     complete: bool
 
 
-def asked_for(name: str, options: argparse.Namespace) -> Asked:
+def asked_for(name: str, options: argparse.Namespace) -> Request:
     """What the options ask for an input."""
     facts = [fact for whose, some in options.declare if whose in (None, name) for fact in some]
     times = [time for whose, time in options.guarantee if whose == name]
-    return Asked(
+    return Request(
         Properties.of(*facts) if facts else None,
         times[-1] if times else None,
         name not in options.lossy and ALL not in options.lossy,

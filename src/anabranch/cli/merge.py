@@ -58,7 +58,7 @@ from anabranch.model.properties import Case, Fact
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from anabranch.cli.quarantine import LeftOut
+    from anabranch.cli.quarantine import Refusals
     from anabranch.engines.embedded.merger import Merger
     from anabranch.kernels.merge.settings import OnBroken
     from anabranch.kernels.merge.status import Disagreement, Status
@@ -155,7 +155,7 @@ def run(options: argparse.Namespace) -> int:
             raise FileNotFoundError(ENOENT, os.strerror(ENOENT), path)
     clock = _clock(options, paths)
     target = Target.named(options.out, options.to, as_text=options.text, clock=clock)
-    left_out = quarantine.LeftOut(kept=bool(options.quarantine))
+    left_out = quarantine.Refusals(kept=bool(options.quarantine))
     merger = _merger(options, files, left_out, clock)
     with progress(f"merging {', '.join(files)}") as done:
         sources = _sources(options, files, left_out, done)
@@ -213,7 +213,7 @@ def _lag(lag: int | timedelta, clock: Clock) -> int:
     return in_ticks(lag, clock, "--lag")
 
 
-def _merger(options: argparse.Namespace, files: dict[str, str], left_out: LeftOut, clock: Clock) -> Merger:
+def _merger(options: argparse.Namespace, files: dict[str, str], left_out: Refusals, clock: Clock) -> Merger:
     from dataclasses import replace
 
     from anabranch.engines.embedded.merger import Merger
@@ -238,7 +238,7 @@ def _merger(options: argparse.Namespace, files: dict[str, str], left_out: LeftOu
 def _sources(
     options: argparse.Namespace,
     files: dict[str, str],
-    left_out: LeftOut,
+    left_out: Refusals,
     progress: Callable[[float], object],
 ) -> dict[str, Iterator[Batch]]:
     """What each file holds; progress is told how much of all has been read."""

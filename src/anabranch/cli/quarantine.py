@@ -29,7 +29,7 @@ def record(violation: Violation, file: str) -> dict[str, Any]:
 
 
 @dataclass
-class LeftOut:
+class Refusals:
     """What was left out of each file, by rule; where ``kept``, the elements themselves too."""
 
     kept: bool

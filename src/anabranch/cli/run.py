@@ -190,12 +190,12 @@ def run(options: argparse.Namespace) -> int:
 def session_of(job: Job | PlanJob, log: Path) -> Iterator[SparkSession]:
     """The Spark of a job, which ends with it."""
     from anabranch import spark as ab
-    from anabranch.cli.spark_errors import told_as_ours
+    from anabranch.cli.spark_errors import spark_errors_as_ours
     from anabranch.engines.spark.session.jvm import end_jvm
 
     told = None if job.spark.log == "-" else log
     try:
-        with told_as_ours(told):
+        with spark_errors_as_ours(told):
             yield ab.session(
                 job.spark.master,
                 name=job.file.stem,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 @contextmanager
-def told_as_ours(log: Path | None = None) -> Iterator[None]:
+def spark_errors_as_ours(log: Path | None = None) -> Iterator[None]:
     """Errors of Spark inside become errors that `main` shows; ``log`` is where Spark says more.
 
     Where it says why Java ended, that is told; a log in a temporary folder, which is gone with it, is not

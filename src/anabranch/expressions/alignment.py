@@ -53,5 +53,5 @@ def aligned(function: str, kinds: Sequence[pa.DataType]) -> list[pa.DataType]:
     return list(kinds)
 
 
-def _as_float(kind: pa.DataType, *, wide: bool) -> pa.DataType:
-    return pa.float64() if wide or kind.bit_width > 16 else pa.float32()
+def _as_float(dtype: pa.DataType, *, wide: bool) -> pa.DataType:
+    return pa.float64() if wide or dtype.bit_width > 16 else pa.float32()

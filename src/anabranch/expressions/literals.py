@@ -17,19 +17,19 @@ from anabranch.expressions.types import type_named
 from anabranch.model.schema import sort_of
 
 
-def literal(value: Any, kind: pa.DataType | str | None = None) -> Literal:
+def literal(value: Any, dtype: pa.DataType | str | None = None) -> Literal:
     """The literal of a Python value or an Arrow scalar."""
     try:
         if isinstance(value, pa.Scalar):
-            asked = value.type if kind is None else type_named(kind)
+            asked = value.type if dtype is None else type_named(dtype)
             scalar = value.cast(asked)
         else:
-            asked = None if kind is None else type_named(kind)
+            asked = None if dtype is None else type_named(dtype)
             scalar = _inferred(value) if asked is None else pa.scalar(value, asked)
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as reason:
         if isinstance(reason, ExpressionError):
             raise
-        what = "no type of Arrow holds" if kind is None else f"{kind} does not hold"
+        what = "no type of Arrow holds" if dtype is None else f"{dtype} does not hold"
         error = ExpressionError(f"a literal is a value of a type, and {what} {value!r}")
         error.add_note(f"Arrow says: {reason}")
         raise error from None
@@ -82,15 +82,15 @@ def adapted(scalar: pa.Scalar, met: pa.DataType) -> pa.Scalar:
     return scalar if narrowed and isinf(found.as_py()) and not isinf(scalar.as_py()) else found
 
 
-def _goal(kind: pa.DataType, met: pa.DataType) -> pa.DataType | None:
+def _goal(dtype: pa.DataType, met: pa.DataType) -> pa.DataType | None:
     """The type that a literal would take, if it fits; None: its own."""
     types = pa.types
-    own, other = sort_of(kind), sort_of(met)
-    if types.is_null(kind):
+    own, other = sort_of(dtype), sort_of(met)
+    if types.is_null(dtype):
         return met
-    if types.is_integer(kind) and other == "number":
+    if types.is_integer(dtype) and other == "number":
         return met
-    if types.is_floating(kind) and types.is_floating(met):
+    if types.is_floating(dtype) and types.is_floating(met):
         return met
     if own == "duration" and types.is_timestamp(met):
         return pa.duration(met.unit)

@@ -34,12 +34,12 @@ def type_named(name: pa.DataType | str) -> pa.DataType:
         raise error from None
 
 
-def type_name(kind: pa.DataType) -> str:
+def type_name(dtype: pa.DataType) -> str:
     """A name by which `type_named` finds the type again, readable for those that are not nested."""
-    name = str(kind)
+    name = str(dtype)
     try:
-        if type_named(name).equals(kind, check_metadata=True):
+        if type_named(name).equals(dtype, check_metadata=True):
             return name
     except ExpressionError:
         pass
-    return _STORED + base64.b64encode(pa.schema([pa.field("", kind)]).serialize()).decode()
+    return _STORED + base64.b64encode(pa.schema([pa.field("", dtype)]).serialize()).decode()

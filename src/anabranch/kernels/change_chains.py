@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from anabranch.model.application import ADJUST, INSERT
 from anabranch.model.compiled import compiled, inlined
 from anabranch.model.op import Op
-from anabranch.model.slots import NOBODY, TAG_MASK, link_all, node_in, slot_of, tag_in, vacate_slot
+from anabranch.model.slots import NONE, TAG_MASK, link_all, node_in, slot_of, tag_in, vacate_slot
 from anabranch.model.time import BEGINNING, FOREVER
 
 OP_INSERT, OP_UPDATE, OP_DELETE, OP_UPSERT, OP_SNAPSHOT, OP_INCREMENTAL = map(int, Op)
@@ -37,7 +37,7 @@ class Chains(NamedTuple):
     high: NDArray[np.uint64]
     time: NDArray[np.int64]
     place: NDArray[np.int64]
-    """Where the payload stands; NOBODY for a node that is free."""
+    """Where the payload stands; NONE for a node that is free."""
     op: NDArray[np.int8]
     fits: NDArray[np.int8]
     now: NDArray[np.int8]
@@ -59,16 +59,16 @@ class Chains(NamedTuple):
     def of_capacity(cls, capacity: int) -> "Chains":
         """No changes, with room for this many (a power of two)."""
         return cls(
-            slots=np.full(2 * capacity, NOBODY, np.int64),
+            slots=np.full(2 * capacity, NONE, np.int64),
             low=np.zeros(capacity, np.uint64),
             high=np.zeros(capacity, np.uint64),
             time=np.zeros(capacity, np.int64),
-            place=np.full(capacity, NOBODY, np.int64),
+            place=np.full(capacity, NONE, np.int64),
             op=np.zeros(capacity, np.int8),
             fits=np.zeros(capacity, np.int8),
             now=np.zeros(capacity, np.int8),
-            before=np.full(capacity, NOBODY, np.int32),
-            after=np.full(capacity, NOBODY, np.int32),
+            before=np.full(capacity, NONE, np.int32),
+            after=np.full(capacity, NONE, np.int32),
             number=np.zeros(capacity, np.int64),
             channel=np.zeros(capacity, np.int32),
             free=np.arange(capacity, dtype=np.int32)[::-1].copy(),
@@ -94,7 +94,7 @@ class Chains(NamedTuple):
 
     def live(self) -> NDArray[np.int64]:
         """The nodes that hold a change."""
-        return np.flatnonzero(self.place != NOBODY)
+        return np.flatnonzero(self.place != NONE)
 
     def with_room(self, more: int, frontier: int) -> "Chains":
         """The same changes, each at the same node, with room for more; what can count no longer is gone."""
@@ -140,9 +140,9 @@ def _link(chains: Chains, slot: int, before: Any, after: Any, low: Any, high: An
     node = np.int64(chains.free[chains.counts[_UNUSED]])
     chains.low[node], chains.high[node] = low, high
     chains.before[node], chains.after[node] = before, after
-    if before != NOBODY:
+    if before != NONE:
         chains.after[before] = node
-    if after != NOBODY:
+    if after != NONE:
         chains.before[after] = node
     else:
         chains.slots[slot] = slot_of(_tag_of(low), node)
@@ -153,28 +153,28 @@ def _link(chains: Chains, slot: int, before: Any, after: Any, low: Any, high: An
 def _unlink(chains: Chains, node: Any) -> None:
     """Take a node out of its chain, and the key out of the table if it was the only one."""
     before, after = np.int64(chains.before[node]), np.int64(chains.after[node])
-    if before != NOBODY:
+    if before != NONE:
         chains.after[before] = after
-    if after != NOBODY:
+    if after != NONE:
         chains.before[after] = before
     else:
         slot = _find(chains, chains.low[node], chains.high[node])
-        if before == NOBODY:
+        if before == NONE:
             vacate_slot(chains.slots, slot)
         else:
             chains.slots[slot] = slot_of(_tag_of(chains.low[node]), before)
-    chains.place[node] = NOBODY
+    chains.place[node] = NONE
     chains.free[chains.counts[_UNUSED]] = node
     chains.counts[_UNUSED] += 1
 
 
 @compiled
 def _there(chains: Chains, node: Any) -> Any:
-    """The change that brought the row which is there after a node, or NOBODY."""
-    while node != NOBODY and not chains.fits[node]:
+    """The change that brought the row which is there after a node, or NONE."""
+    while node != NONE and not chains.fits[node]:
         node = np.int64(chains.before[node])
-    if node == NOBODY or chains.op[node] == OP_DELETE:
-        return np.int64(NOBODY)
+    if node == NONE or chains.op[node] == OP_DELETE:
+        return np.int64(NONE)
     return np.int64(node)
 
 
@@ -194,9 +194,9 @@ def _misfit(op: int, is_there: bool, at: int, since: int) -> Any:
 @compiled
 def _altered(chains: Chains, node: Any) -> tuple[Any, Any]:
     """Which changes fit from a new node on, as ``now``: the first that fits as before, how many until it."""
-    is_there = _there(chains, np.int64(chains.before[node])) != NOBODY
+    is_there = _there(chains, np.int64(chains.before[node])) != NONE
     count = 0
-    while node != NOBODY:
+    while node != NONE:
         chains.now[node] = _fits(chains.op[node], is_there)
         if chains.now[node]:
             if chains.fits[node]:
@@ -210,9 +210,9 @@ def _altered(chains: Chains, node: Any) -> tuple[Any, Any]:
 @compiled
 def _next_fitting(chains: Chains, fits: Any, node: Any) -> Any:
     """When the first change from a node on that fits commits."""
-    while node != NOBODY and not fits[node]:
+    while node != NONE and not fits[node]:
         node = np.int64(chains.after[node])
-    return chains.time[node] if node != NOBODY else np.int64(FOREVER)
+    return chains.time[node] if node != NONE else np.int64(FOREVER)
 
 
 @compiled
@@ -223,7 +223,7 @@ def _say(chains: Chains, new: Any, until: Any, row: int, out: Any, said: int) ->
     """
     first = _there(chains, np.int64(chains.before[new]))
     for beginning in range(2):
-        node = first if first != NOBODY else new
+        node = first if first != NONE else new
         while node != until:
             start, follows = chains.time[node], np.int64(chains.after[node])
             was = ends = start
@@ -278,8 +278,8 @@ def give_up(chains: Chains, frontier: int, given_up: Any) -> Any:
         if chains.fits[node]:
             continue
         there = _there(chains, np.int64(chains.before[node]))
-        reason = NOT_THERE if there == NOBODY else THERE
-        known = frontier if there == NOBODY else chains.time[there]
+        reason = NOT_THERE if there == NONE else THERE
+        known = frontier if there == NONE else chains.time[there]
         given_up[count] = (
             np.int64(chains.op[node]),
             chains.time[node],
@@ -332,12 +332,12 @@ def apply_changes(
             at = np.int64(BEGINNING)
         low, high = key[row, 0], key[row, 1]
         slot = _find(chains, low, high)
-        before, after = node_in(chains.slots[slot]), np.int64(NOBODY)
+        before, after = node_in(chains.slots[slot]), np.int64(NONE)
         if as_they_come:
-            reason = _misfit(op[row], before != NOBODY, at, chains.time[before])
+            reason = _misfit(op[row], before != NONE, at, chains.time[before])
             if reason != _FITS:
                 reason = THERE if is_first else reason
-                known = frontier if before == NOBODY else chains.time[before]
+                known = frontier if before == NONE else chains.time[before]
                 refused[unfit] = (
                     op[row],
                     time[row],
@@ -349,7 +349,7 @@ def apply_changes(
                 )
                 unfit += 1
                 continue
-        while before != NOBODY and (
+        while before != NONE and (
             chains.time[before] > at
             or (in_order and chains.time[before] == at and chains.number[before] > number[row])
         ):
@@ -368,7 +368,7 @@ def apply_changes(
             said = _say(chains, node, until, row, out, said)
         _settle(chains, node, until if chains.now[node] else np.int64(chains.after[node]))
         if as_they_come:
-            if before != NOBODY:
+            if before != NONE:
                 _unlink(chains, before)
             if op[row] == OP_DELETE:
                 _unlink(chains, node)
@@ -382,14 +382,14 @@ def forget(chains: Chains, frontier: int) -> None:
     What was in doubt behind the frontier has been given up before.
     """
     for last in range(len(chains.free)):
-        if chains.place[last] == NOBODY or chains.after[last] != NOBODY:
+        if chains.place[last] == NONE or chains.after[last] != NONE:
             continue
         node = np.int64(last)
-        while node != NOBODY and not (chains.fits[node] and chains.time[node] < frontier):
+        while node != NONE and not (chains.fits[node] and chains.time[node] < frontier):
             node = np.int64(chains.before[node])
-        if node != NOBODY and chains.op[node] != OP_DELETE:
+        if node != NONE and chains.op[node] != OP_DELETE:
             node = np.int64(chains.before[node])
-        while node != NOBODY:
+        while node != NONE:
             before = np.int64(chains.before[node])
             _unlink(chains, node)
             node = before
@@ -400,10 +400,10 @@ def in_chains(chains: Chains, nodes: Any) -> None:
     """All nodes, each chain from its first to its last."""
     end = len(nodes)
     for last in range(len(chains.free)):
-        if chains.place[last] == NOBODY or chains.after[last] != NOBODY:
+        if chains.place[last] == NONE or chains.after[last] != NONE:
             continue
         node = np.int64(last)
-        while node != NOBODY:
+        while node != NONE:
             end -= 1
             nodes[end] = node
             node = np.int64(chains.before[node])
@@ -417,7 +417,7 @@ def restore(chains: Chains, keys: tuple[Any, Any], columns: tuple[Any, Any, Any,
     for row in range(len(low)):
         slot = _find(chains, low[row], high[row])
         last = node_in(chains.slots[slot])
-        node = _link(chains, slot, last, np.int64(NOBODY), low[row], high[row])
+        node = _link(chains, slot, last, np.int64(NONE), low[row], high[row])
         chains.time[node], chains.place[node] = time[row], row
         chains.op[node], chains.fits[node] = op[row], fits[row]
         chains.number[node], chains.channel[node] = number[row], channel[row]
@@ -431,8 +431,8 @@ def rows_there(chains: Chains) -> Any:
     """How many keys have a row after all their changes."""
     count = 0
     for last in range(len(chains.free)):
-        if chains.place[last] != NOBODY and chains.after[last] == NOBODY:
-            count += _there(chains, np.int64(last)) != NOBODY
+        if chains.place[last] != NONE and chains.after[last] == NONE:
+            count += _there(chains, np.int64(last)) != NONE
     return count
 
 
@@ -442,7 +442,7 @@ def begin_at(chains: Chains, keys: Any, time: Any) -> None:
     for row in range(len(keys)):
         slot = _find(chains, keys[row, 0], keys[row, 1])
         node = node_in(chains.slots[slot])
-        while node != NOBODY:
+        while node != NONE:
             if chains.time[node] == BEGINNING:
                 chains.time[node] = time[row]
             node = np.int64(chains.before[node])
@@ -450,11 +450,11 @@ def begin_at(chains: Chains, keys: Any, time: Any) -> None:
 
 @compiled
 def places_at(chains: Chains, keys: Any, time: Any, places: Any) -> None:
-    """Where the payload of the row stands that each key has at a time, or NOBODY."""
+    """Where the payload of the row stands that each key has at a time, or NONE."""
     for row in range(len(keys)):
         slot = _find(chains, keys[row, 0], keys[row, 1])
         node = node_in(chains.slots[slot])
-        while node != NOBODY and chains.time[node] > time[row]:
+        while node != NONE and chains.time[node] > time[row]:
             node = np.int64(chains.before[node])
         there = _there(chains, node)
-        places[row] = NOBODY if there == NOBODY else chains.place[there]
+        places[row] = NONE if there == NONE else chains.place[there]

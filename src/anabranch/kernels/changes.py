@@ -47,7 +47,7 @@ from anabranch.model.identity import Words, identities
 from anabranch.model.origin import Origin
 from anabranch.model.payloads import PayloadStore
 from anabranch.model.rows import take_rows
-from anabranch.model.slots import NOBODY
+from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.model.validity import Rule
 
@@ -171,7 +171,7 @@ class Changes:
         keys, places = batch.told_apart_by(self.key).identities, np.empty(len(batch), np.int64)
         payload = self.payloads.admit(batch.payload)
         places_at(self.chains, keys, batch.start, places)
-        same = places != NOBODY
+        same = places != NONE
         known = identities(self.payloads.at(places[same]))
         same[same] = (identities(take_rows(payload, np.flatnonzero(same))) == known).all(axis=1)
         return np.flatnonzero(~same)

@@ -25,7 +25,7 @@ from anabranch.model.batch import Batch
 from anabranch.model.compiled import compiled, inlined
 from anabranch.model.event_table import EventTable, find, node_at, occupy, tag_of, vacate
 from anabranch.model.payloads import PayloadStore
-from anabranch.model.slots import NOBODY
+from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING, FOREVER
 
 VERSION = 2
@@ -227,7 +227,7 @@ def _is_final(end: int, frontier: int) -> bool:
 
 @compiled
 def _first(heap: Heap, time: Any, copies: Any) -> Any:
-    """The node with the least key, or NOBODY; entries of events that are gone or wait are dropped.
+    """The node with the least key, or NONE; entries of events that are gone or wait are dropped.
 
     A node that was freed and taken again for an event with the same key may have two entries. Either stands
     for the event while it is there, and both are stale from the moment it waits.
@@ -237,7 +237,7 @@ def _first(heap: Heap, time: Any, copies: Any) -> Any:
         if copies[node] > 0 and time[node] == heap.key[0]:
             return node
         pop(heap)
-    return np.int64(NOBODY)
+    return np.int64(NONE)
 
 
 @compiled
@@ -254,7 +254,7 @@ def _let_all_final_wait(held: Held, frontier: int) -> None:
     table = held.table
     while True:
         node = _first(held.by_end, table.end, table.copies)
-        if node == NOBODY or not _is_final(table.end[node], frontier):
+        if node == NONE or not _is_final(table.end[node], frontier):
             return
         _let_wait(held, node)
 
@@ -265,7 +265,7 @@ def _first_open_start(held: Held, frontier: int) -> Any:
     table = held.table
     while True:
         node = _first(held.by_start, table.start, table.copies)
-        if node == NOBODY or table.start[node] >= frontier:
+        if node == NONE or table.start[node] >= frontier:
             return frontier
         if not _is_final(table.end[node], frontier):
             return table.start[node]
@@ -358,7 +358,7 @@ def advance(held: Held, ordered: bool, time: int, stable: int, out: Any, said: i
     said = _release(held, first_open if ordered else FOREVER, out, said)
     if first_open > stable:
         stable = first_open
-        out[said] = STABLE, NOBODY, stable, 0
+        out[said] = STABLE, NONE, stable, 0
         said += 1
     return stable, said
 
@@ -398,7 +398,7 @@ def cleanse(
             tag = tag_of(low, high, start[row], old_end[row])
             slot = find(table, tag, low, high, start[row], old_end[row])
             node = node_at(table, slot)
-            if node == NOBODY:
+            if node == NONE:
                 continue
             held.events[0] -= 1
             if table.copies[node] == 1:
@@ -412,7 +412,7 @@ def cleanse(
         tag = tag_of(low, high, start[row], end[row])
         slot = find(table, tag, low, high, start[row], end[row])
         node = node_at(table, slot)
-        if node != NOBODY:
+        if node != NONE:
             table.copies[node] += 1
             continue
         node = occupy(table, slot, tag, low, high, start[row], end[row])

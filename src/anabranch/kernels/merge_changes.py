@@ -243,7 +243,7 @@ class MergeChanges:
                     continue
                 if name in self.waiting and not self.waiting[name].alone:
                     self._pass(name, reached)
-                elif min(reached, until) > one.said:
+                elif min(reached, until) > one.frontier:
                     self._pass(name, min(reached, until))
                     self._take(self.merge.advance(name, min(reached, until)))
             going = self._go_on()

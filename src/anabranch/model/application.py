@@ -5,7 +5,7 @@ from typing import Any
 from anabranch.model.batch import Kind
 from anabranch.model.compiled import compiled
 from anabranch.model.event_table import EventTable, find, node_at, occupy, tag_of, vacate
-from anabranch.model.slots import NOBODY
+from anabranch.model.slots import NONE
 from anabranch.model.time import FOREVER
 from anabranch.model.validity import Rule
 
@@ -78,7 +78,7 @@ def apply_elements(
         if rule == VALID and kind[i] == ADJUST:
             slot = find(table, tag_of(low, high, start[i], old_end[i]), low, high, start[i], old_end[i])
             node = node_at(table, slot)
-            if node == NOBODY:
+            if node == NONE:
                 rule = MISSING
             elif table.copies[node] == 1:
                 stands = table.place[node]
@@ -95,7 +95,7 @@ def apply_elements(
         tag = tag_of(low, high, start[i], end[i])
         slot = find(table, tag, low, high, start[i], end[i])
         node = node_at(table, slot)
-        if node != NOBODY:
+        if node != NONE:
             table.copies[node] += 1
             continue
         node = occupy(table, slot, tag, low, high, start[i], end[i])

@@ -257,17 +257,17 @@ def _without_views(columns: list[Any], fields: list[Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(plain, schema=schema)
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_string_view(kind):
+def _plain(dtype: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(dtype):
         return pa.large_string()
-    if pa.types.is_binary_view(kind):
+    if pa.types.is_binary_view(dtype):
         return pa.large_binary()
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(_plain(kind.key_type), _plain(kind.item_type))
-    if pa.types.is_fixed_size_list(kind):
-        return pa.list_(_plain(kind.value_type), kind.list_size)
-    if pa.types.is_list(kind):
-        return pa.list_(_plain(kind.value_type))
-    return pa.large_list(_plain(kind.value_type)) if pa.types.is_large_list(kind) else kind
+    if pa.types.is_struct(dtype):
+        return pa.struct([field.with_type(_plain(field.type)) for field in dtype])
+    if pa.types.is_map(dtype):
+        return pa.map_(_plain(dtype.key_type), _plain(dtype.item_type))
+    if pa.types.is_fixed_size_list(dtype):
+        return pa.list_(_plain(dtype.value_type), dtype.list_size)
+    if pa.types.is_list(dtype):
+        return pa.list_(_plain(dtype.value_type))
+    return pa.large_list(_plain(dtype.value_type)) if pa.types.is_large_list(dtype) else dtype

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from anabranch.model.compiled import compiled, inlined
 from anabranch.model.murmur import mix
-from anabranch.model.slots import NOBODY, TAG_MASK, link_all, node_in, slot_of, tag_in, vacate_slot
+from anabranch.model.slots import NONE, TAG_MASK, link_all, node_in, slot_of, tag_in, vacate_slot
 
 
 class EventTable(NamedTuple):
@@ -34,7 +34,7 @@ class EventTable(NamedTuple):
     def of_capacity(cls, capacity: int) -> "EventTable":
         """An empty table that holds this many distinct events (a power of two) before it must grow."""
         return cls(
-            slots=np.full(2 * capacity, NOBODY, np.int64),
+            slots=np.full(2 * capacity, NONE, np.int64),
             low=np.zeros(capacity, np.uint64),
             high=np.zeros(capacity, np.uint64),
             start=np.zeros(capacity, np.int64),
@@ -87,7 +87,7 @@ def tag_of(low: Any, high: Any, start: int, end: int) -> Any:
 
 @inlined
 def node_at(table: EventTable, slot: int) -> Any:
-    """The node of a slot, or NOBODY."""
+    """The node of a slot, or NONE."""
     return node_in(table.slots[slot])
 
 

@@ -264,9 +264,9 @@ _HASHES: list[tuple[Callable[[Any], bool], Callable[[Any, str], Hashes]]] = [
 
 
 @lru_cache(maxsize=1024)
-def _hasher(kind: pa.DataType) -> Callable[[Any, str], Hashes] | None:
+def _hasher(dtype: pa.DataType) -> Callable[[Any, str], Hashes] | None:
     """What hashes values of a type; None where it has no canonical form."""
-    return next((hash_values for belongs, hash_values in _HASHES if belongs(kind)), None)
+    return next((hash_values for belongs, hash_values in _HASHES if belongs(dtype)), None)
 
 
 @lru_cache(maxsize=1024)

@@ -12,7 +12,7 @@ from anabranch.model.batch import Batch, Kind
 from anabranch.model.compiled import compiled
 from anabranch.model.event_table import EventTable, find, node_at, occupy, tag_of, vacate
 from anabranch.model.properties import Fact, Properties
-from anabranch.model.slots import NOBODY
+from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING
 
 
@@ -91,10 +91,10 @@ def _first_repeat(keys: EventTable, kind: Any, start: Any, end: Any, identity: A
         tag = tag_of(low, high, start[i], 0)
         slot = find(keys, tag, low, high, start[i], 0)
         if kind[i] == INSERT:
-            if node_at(keys, slot) != NOBODY:
+            if node_at(keys, slot) != NONE:
                 return i
             occupy(keys, slot, tag, low, high, start[i], 0)
-        elif node_at(keys, slot) != NOBODY:
+        elif node_at(keys, slot) != NONE:
             vacate(keys, slot)
     return -1
 

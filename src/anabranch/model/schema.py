@@ -117,20 +117,20 @@ def conformed(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def check_field_names(kind: pa.DataType, what: str) -> None:
+def check_field_names(dtype: pa.DataType, what: str) -> None:
     """Raise where a struct, however deep in a type, has two fields of one name."""
-    if pa.types.is_dictionary(kind):
-        check_field_names(kind.value_type, what)
+    if pa.types.is_dictionary(dtype):
+        check_field_names(dtype.value_type, what)
         return
-    fields = [kind.field(n) for n in range(kind.num_fields)]
+    fields = [dtype.field(n) for n in range(dtype.num_fields)]
     names = [field.name for field in fields]
-    if pa.types.is_struct(kind) and len(set(names)) < len(names):
+    if pa.types.is_struct(dtype) and len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         error = SchemaError(f"a struct has one field of each name, {what} has two called {twice!r}")
         error.add_note("A name stands for one value; rename the others.")
         raise error
     for field in fields:
-        check_field_names(field.type, f"{what}.{field.name}" if pa.types.is_struct(kind) else what)
+        check_field_names(field.type, f"{what}.{field.name}" if pa.types.is_struct(dtype) else what)
 
 
 def sorts_agree(one: pa.DataType, other: pa.DataType) -> bool:
@@ -159,10 +159,10 @@ def sorts_agree(one: pa.DataType, other: pa.DataType) -> bool:
             return True
 
 
-def sort_of(kind: pa.DataType) -> Any:
+def sort_of(dtype: pa.DataType) -> Any:
     """What kind of values a type holds, whatever their width; None for a column of nulls."""
     types = pa.types
-    kind = _values(kind)
+    dtype = _values(dtype)
     for belongs, sort in (
         (types.is_null, None),
         (types.is_boolean, "boolean"),
@@ -177,30 +177,30 @@ def sort_of(kind: pa.DataType) -> Any:
         (types.is_struct, "struct"),
         (types.is_map, "map"),
     ):
-        if belongs(kind):
+        if belongs(dtype):
             return sort
-    if types.is_timestamp(kind):
-        return "local time" if kind.tz is None else "instant"
-    return str(kind.id)
+    if types.is_timestamp(dtype):
+        return "local time" if dtype.tz is None else "instant"
+    return str(dtype.id)
 
 
-def _is_binary(kind: pa.DataType) -> bool:
+def _is_binary(dtype: pa.DataType) -> bool:
     types = pa.types
     return (
-        types.is_binary(kind)
-        or types.is_large_binary(kind)
-        or types.is_binary_view(kind)
-        or types.is_fixed_size_binary(kind)
+        types.is_binary(dtype)
+        or types.is_large_binary(dtype)
+        or types.is_binary_view(dtype)
+        or types.is_fixed_size_binary(dtype)
     )
 
 
-def _is_list(kind: pa.DataType) -> bool:
+def _is_list(dtype: pa.DataType) -> bool:
     types = pa.types
-    return types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return types.is_list(dtype) or types.is_large_list(dtype) or types.is_fixed_size_list(dtype)
 
 
-def _values(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+def _values(dtype: pa.DataType) -> pa.DataType:
+    return dtype.value_type if pa.types.is_dictionary(dtype) else dtype
 
 
 def _decoded(schema: pa.Schema) -> pa.Schema:
@@ -208,16 +208,16 @@ def _decoded(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_type(_decoded_type(field.type)).with_nullable(True) for field in schema])
 
 
-def _decoded_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_dictionary(kind):
-        return _decoded_type(kind.value_type)
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_decoded_type(field.type)) for field in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_decoded_type(kind.value_type)))
-    if pa.types.is_large_list(kind):
-        return pa.large_list(kind.value_field.with_type(_decoded_type(kind.value_type)))
-    return kind
+def _decoded_type(dtype: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(dtype):
+        return _decoded_type(dtype.value_type)
+    if pa.types.is_struct(dtype):
+        return pa.struct([field.with_type(_decoded_type(field.type)) for field in dtype])
+    if pa.types.is_list(dtype):
+        return pa.list_(dtype.value_field.with_type(_decoded_type(dtype.value_type)))
+    if pa.types.is_large_list(dtype):
+        return pa.large_list(dtype.value_field.with_type(_decoded_type(dtype.value_type)))
+    return dtype
 
 
 def _in_zones_of(one: pa.DataType, other: pa.DataType) -> pa.DataType:

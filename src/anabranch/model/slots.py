@@ -11,7 +11,7 @@ import numpy as np
 
 from anabranch.model.compiled import compiled, inlined
 
-NOBODY = -1
+NONE = -1
 TAG_MASK = np.uint64(0x7FFFFFFF)
 _NODE_BITS = 32
 _NODE_MASK = np.int64(0xFFFFFFFF)
@@ -31,8 +31,8 @@ def tag_in(entry: int) -> Any:
 
 @inlined
 def node_in(entry: int) -> Any:
-    """The node that a slot holds, or NOBODY."""
-    return entry & _NODE_MASK if entry >= 0 else np.int64(NOBODY)
+    """The node that a slot holds, or NONE."""
+    return entry & _NODE_MASK if entry >= 0 else np.int64(NONE)
 
 
 @compiled
@@ -47,7 +47,7 @@ def vacate_slot(slots: Any, slot: int) -> None:
             slots[hole] = slots[slot]
             hole = slot
         slot = (slot + 1) & mask
-    slots[hole] = NOBODY
+    slots[hole] = NONE
 
 
 @compiled

@@ -16,7 +16,7 @@ from anabranch.engines.spark.merge import ROWS_EDGE, assignment_of
 from anabranch.engines.spark.merging import Merging
 from anabranch.engines.spark.parcel_rows import parcel_rows
 from anabranch.engines.spark.processor import ShardProcessor
-from anabranch.engines.spark.query.failure import told_to_driver
+from anabranch.engines.spark.query.failure import errors_to_driver
 from anabranch.engines.spark.query.status import ShardStatus
 from anabranch.engines.spark.shard import Shard
 from anabranch.engines.spark.transport import parcel
@@ -145,7 +145,7 @@ class MergeProcessor(ShardProcessor):
     """Runs a merge as a plan of one level; what it says are parcels, refusals, and its status last."""
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
-        with told_to_driver():
+        with errors_to_driver():
             said = self.answer(key[0], rows)
         yield from said_in_rows(key[0], said.heard.output, said.refused, said.status)
 

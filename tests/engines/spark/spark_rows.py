@@ -46,41 +46,41 @@ def random_type(random: Random, depth: int = 2) -> pa.DataType:
             return pa.map_(pa.string(), pa.field("value", inner, nullable=random.random() < 0.7))
 
 
-def random_value(random: Random, kind: pa.DataType, *, nullable: bool = True) -> Any:
+def random_value(random: Random, dtype: pa.DataType, *, nullable: bool = True) -> Any:
     """A value of a type, mostly one that others have too."""
     types = pa.types
     if nullable and random.random() < 0.15:
         return None
     number = random.choice((0, 1, -1, 2, random.randint(-100, 100)))
-    if types.is_boolean(kind):
+    if types.is_boolean(dtype):
         return number > 0
-    if types.is_integer(kind) or types.is_floating(kind):
-        return number if types.is_integer(kind) else random.choice((number, number + 0.5))
-    if types.is_decimal(kind):
+    if types.is_integer(dtype) or types.is_floating(dtype):
+        return number if types.is_integer(dtype) else random.choice((number, number + 0.5))
+    if types.is_decimal(dtype):
         return Decimal(number).scaleb(-2)
-    if types.is_string(kind) or types.is_large_string(kind):
+    if types.is_string(dtype) or types.is_large_string(dtype):
         return random.choice(("", "a", "b", "é\n", str(number)))
-    if types.is_binary(kind):
+    if types.is_binary(dtype):
         return bytes([number % 256]) * random.randint(0, 2)
-    if types.is_date(kind):
+    if types.is_date(dtype):
         return date(2026, 1, 1) + timedelta(days=number)
-    if types.is_timestamp(kind):
+    if types.is_timestamp(dtype):
         moment = datetime(2026, 3, 29, 1, 30, tzinfo=UTC) + timedelta(minutes=number, microseconds=1)
-        return moment if kind.tz else moment.replace(tzinfo=None)
-    if types.is_duration(kind):
+        return moment if dtype.tz else moment.replace(tzinfo=None)
+    if types.is_duration(dtype):
         return timedelta(microseconds=number)
-    if types.is_map(kind):
+    if types.is_map(dtype):
         items = {
-            random.choice("abc"): random_value(random, kind.item_type, nullable=kind.item_field.nullable)
+            random.choice("abc"): random_value(random, dtype.item_type, nullable=dtype.item_field.nullable)
             for _ in range(random.randint(0, 2))
         }
         return list(items.items())
-    if types.is_list(kind):
-        field = kind.value_field
+    if types.is_list(dtype):
+        field = dtype.value_field
         return [
             random_value(random, field.type, nullable=field.nullable) for _ in range(random.randint(0, 3))
         ]
-    return {field.name: random_value(random, field.type) for field in kind}
+    return {field.name: random_value(random, field.type) for field in dtype}
 
 
 def random_rows(random: Random, count: int, *, columns: int | None = None) -> pa.RecordBatch:

@@ -4,7 +4,7 @@ import pytest
 
 from anabranch import Insert
 from anabranch.engines.spark.query.checkpoint import CheckpointError
-from anabranch.engines.spark.query.failure import BEGIN, QueryError, WorkerError, failure, told_to_driver
+from anabranch.engines.spark.query.failure import BEGIN, QueryError, WorkerError, errors_to_driver, failure
 from anabranch.engines.spark.transport.parcel import ParcelError, from_bytes
 from anabranch.kernels.store.saved import StateFormatError
 from anabranch.model.identity import UnsupportedTypeError
@@ -24,7 +24,7 @@ Driver stacktrace: SQLSTATE: XXKST"""
 
 def through_spark(error: BaseException) -> BaseException:
     """What the driver makes of an error that a worker raised."""
-    with pytest.raises(WorkerError) as told, told_to_driver():
+    with pytest.raises(WorkerError) as told, errors_to_driver():
         raise error
     text = JAVA.format(error=f"anabranch.engines.spark.query.failure.WorkerError: {told.value}")
     return failure(RuntimeError(text))
@@ -84,13 +84,13 @@ def test_what_people_read_in_the_log_comes_before_the_marks():
 
 
 def test_what_is_no_error_of_ours_passes_through():
-    with pytest.raises(ZeroDivisionError), told_to_driver():
+    with pytest.raises(ZeroDivisionError), errors_to_driver():
         _ = 1 // 0
 
 
 def test_what_a_worker_raised_is_the_cause():
     cause = ValueError("x")
-    with pytest.raises(WorkerError) as told, told_to_driver():
+    with pytest.raises(WorkerError) as told, errors_to_driver():
         raise cause
     assert told.value.__cause__ is cause
 

@@ -49,9 +49,9 @@ def test_stretches_are_one_turn_where_their_ranges_share_a_place(tasks):
     ]
     for turn, group in zip(turns, expected, strict=True):
         told = [
-            (int(place), stretch.parcel.batch(stretch.rows).element(n).payload["value"])
-            for stretch in turn.stretches
-            for n, place in enumerate(stretch.sequences())
+            (int(place), part.parcel.batch(part.rows).element(n).payload["value"])
+            for part in turn.parts
+            for n, place in enumerate(part.sequences())
         ]
         assert [place for place, _ in told] == sorted(place for n in group for place in tasks[n])
         assert sorted(told) == sorted(
@@ -87,10 +87,10 @@ def test_without_an_order_all_that_a_channel_says_is_one_turn(tasks):
     voices = [voice for parcel in packed for voice in parcel.voices]
     assert turn.voice.sequence == min(voice.sequence for voice in voices)
     assert turn.last == max(voice.last for voice in voices)
-    (stretch,) = turn.stretches
-    told = [element.payload["value"] for element in stretch.parcel.batch(stretch.rows).elements()]
+    (part,) = turn.parts
+    told = [element.payload["value"] for element in part.parcel.batch(part.rows).elements()]
     assert told == [one.element.payload["value"] for task in rows for one in task]
-    assert stretch.sequences().tolist() == [
+    assert part.sequences().tolist() == [
         (number << 40) + n for number, task in enumerate(tasks, 1) for n in range(len(task))
     ]
 

@@ -125,13 +125,13 @@ def _on_spark(place: Path, truth: list[Reading], said: dict[str, list[Row]], tal
     from anabranch import spark as ab
     from anabranch.cli.demo import merging, rivals
     from anabranch.cli.demo.warming import warm
-    from anabranch.cli.spark_errors import told_as_ours
+    from anabranch.cli.spark_errors import spark_errors_as_ours
     from anabranch.engines.spark.session.jvm import SHORT_LIVED, end_jvm
 
     config = {**SHORT_LIVED, "spark.sql.warehouse.dir": str(place / "warehouse")}
     threading.Thread(target=warm, args=(truth, said), daemon=True).start()
     try:
-        with told_as_ours(place / "spark.log"):
+        with spark_errors_as_ours(place / "spark.log"):
             spark = ab.session("local[2]", name="demo", shards=2, config=config, log=place / "spark.log")
             talk.spark_is_there()
             merging.play(spark, place, said, talk.hear)

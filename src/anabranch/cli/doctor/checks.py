@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from anabranch.cli.doctor import disk, java, job, kafka, memory, network, packages, session, tables, workers
-from anabranch.cli.doctor.finding import Asked, Check, Finding, failed
+from anabranch.cli.doctor.finding import Check, Finding, Request, failed
 
 CHECKS: tuple[Check, ...] = (
     packages.python,
@@ -31,7 +31,7 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def findings(asked: Asked, checks: Sequence[Check] = CHECKS) -> Iterator[Finding]:
+def findings(asked: Request, checks: Sequence[Check] = CHECKS) -> Iterator[Finding]:
     """What the checks find, one after the other; one that breaks is trouble, and the others go on."""
     for check in checks:
         try:

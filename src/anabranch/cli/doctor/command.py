@@ -85,7 +85,7 @@ def _setting(text: str) -> tuple[str, str]:
 def run(options: argparse.Namespace) -> int:
     """Look at everything, and tell it as it is found."""
     from anabranch.cli.doctor.checks import findings
-    from anabranch.cli.doctor.finding import Asked, State
+    from anabranch.cli.doctor.finding import Request, State
     from anabranch.cli.doctor.job import read
 
     found: list[Finding] = []
@@ -96,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
         job, finding = read(options.file)
         tell(finding)
     brokers, config = tuple(options.broker), dict(options.broker_config)
-    asked = Asked(job, brokers, config, tuple(options.table), spark=options.spark)
+    asked = Request(job, brokers, config, tuple(options.table), spark=options.spark)
     for finding in findings(asked):
         tell(finding)
     bad = sum(finding.state is State.TROUBLE for finding in found)

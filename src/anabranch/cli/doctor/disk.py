@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anabranch.cli.doctor import java
-from anabranch.cli.doctor.finding import Asked, Finding, failed, ok, trouble
+from anabranch.cli.doctor.finding import Finding, Request, failed, ok, trouble
 from anabranch.cli.doctor.memory import gigabytes
 from anabranch.jobs.writable import check_writable, nearest
 
@@ -20,7 +20,7 @@ LEAST = 1 << 30
 """Free bytes below which a job will soon stop."""
 
 
-def space(asked: Asked) -> Iterator[Finding]:
+def space(asked: Request) -> Iterator[Finding]:
     """Each place can be written to and has room; one that is not there yet is judged by the folder above."""
     places: dict[Path, list[str]] = {}
     for what, place in _written(asked):
@@ -29,7 +29,7 @@ def space(asked: Asked) -> Iterator[Finding]:
         yield room(folder, ", ".join(uses))
 
 
-def _written(asked: Asked) -> Iterator[tuple[str, Path]]:
+def _written(asked: Request) -> Iterator[tuple[str, Path]]:
     spill = os.environ.get("SPARK_LOCAL_DIRS") or asked.setting("spark.local.dir")
     for one in (spill or java.properties().get("java.io.tmpdir", "/tmp")).split(","):
         yield "Spark spills", Path(one.strip()).absolute()

@@ -36,7 +36,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Request:
     """What a visit is about, besides this machine."""
 
     job: Job | None = None
@@ -61,7 +61,7 @@ class Check(Protocol):
 
     __name__: str
 
-    def __call__(self, asked: Asked, /) -> Iterator[Finding]:
+    def __call__(self, asked: Request, /) -> Iterator[Finding]:
         """What it found."""
         ...
 

@@ -9,13 +9,13 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from anabranch.cli.doctor.finding import Asked, Finding, failed, ok, trouble
+from anabranch.cli.doctor.finding import Finding, Request, failed, ok, trouble
 
 MODULE = "jdk.incubator.vector"
 SECONDS = 60
 
 
-def runtime(asked: Asked) -> Iterator[Finding]:
+def runtime(asked: Request) -> Iterator[Finding]:
     """Java is there, new enough, and has the module without which Spark's Java process ends at once."""
     from anabranch.engines.spark.session.jvm import check_java
 

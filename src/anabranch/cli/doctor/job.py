@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anabranch.cli.doctor.finding import Asked, Finding, failed, note, ok, trouble
+from anabranch.cli.doctor.finding import Finding, Request, failed, note, ok, trouble
 
 if TYPE_CHECKING:
     from anabranch.jobs.ends import SourceSection
@@ -28,7 +28,7 @@ def read(path: str) -> tuple[Job | None, Finding]:
         return None, failed("job", error)
 
 
-def source(asked: Asked) -> Iterator[Finding]:
+def source(asked: Request) -> Iterator[Finding]:
     """What is read is there, as far as that can be seen without Spark."""
     job = asked.job
     if job is None:
@@ -84,7 +84,7 @@ def _folder(place: Path, source: SourceSection) -> Finding:
     return ok("source", f"{len(files)} files in {place}: {counts}")
 
 
-def merge(asked: Asked) -> Iterator[Finding]:
+def merge(asked: Request) -> Iterator[Finding]:
     """The columns are there that the merge names, and the checkpoint was begun with the same settings."""
     if asked.job is None:
         return
@@ -106,7 +106,7 @@ def merge(asked: Asked) -> Iterator[Finding]:
         yield ok("merge", f"gives the columns {', '.join(foreseen.columns.names)}")
 
 
-def sink(asked: Asked) -> Iterator[Finding]:
+def sink(asked: Request) -> Iterator[Finding]:
     """What is in the folder of the merged stream is of this query, and in its format."""
     job = asked.job
     if job is None:
@@ -126,7 +126,7 @@ def sink(asked: Asked) -> Iterator[Finding]:
         yield ok("sink", f"{len(files)} files of this query in {job.out}")
 
 
-def checkpoint(asked: Asked) -> Iterator[Finding]:
+def checkpoint(asked: Request) -> Iterator[Finding]:
     """What a run would go on from can be read."""
     from anabranch.engines.spark.query.checkpoint import begun, completed
 

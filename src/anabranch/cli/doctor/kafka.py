@@ -6,7 +6,7 @@ import socket
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from anabranch.cli.doctor.finding import Asked, Finding, failed, ok, trouble
+from anabranch.cli.doctor.finding import Finding, Request, failed, ok, trouble
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 SECONDS = 5
 
 
-def brokers(asked: Asked) -> Iterator[Finding]:
+def brokers(asked: Request) -> Iterator[Finding]:
     """Each broker that was asked for."""
     for address in asked.brokers:
         yield _broker(address, asked.broker_config)
 
 
-def topics(asked: Asked) -> Iterator[Finding]:
+def topics(asked: Request) -> Iterator[Finding]:
     """Each topic of the job, asked for with the settings that the job has for it."""
     if asked.job is None:
         return

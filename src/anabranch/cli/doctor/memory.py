@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from anabranch.cli.doctor.finding import Asked, Finding, note, ok, trouble
+from anabranch.cli.doctor.finding import Finding, Request, note, ok, trouble
 
 DRIVER = 2 << 30
 """What a session of ours gives the driver."""
@@ -16,7 +16,7 @@ WORKERS = 1 << 30
 _UNITS = {"": 20, "b": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
-def available(asked: Asked) -> Iterator[Finding]:
+def available(asked: Request) -> Iterator[Finding]:
     """There is as much as the driver may take, and some for the workers."""
     least = _bytes(asked.setting("spark.driver.memory")) + WORKERS
     there = least_of(of_machine(Path("/proc/meminfo")), of_container(Path("/proc/self/cgroup")))

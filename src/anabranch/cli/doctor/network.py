@@ -6,12 +6,12 @@ import os
 import socket
 from collections.abc import Iterator
 
-from anabranch.cli.doctor.finding import Asked, Finding, ok, trouble
+from anabranch.cli.doctor.finding import Finding, Request, ok, trouble
 
 LOOPBACK = "127.0.0.1"
 
 
-def address(asked: Asked) -> Iterator[Finding]:
+def address(asked: Request) -> Iterator[Finding]:
     """The driver can listen where it would."""
     where = asked.setting("spark.driver.bindAddress") or LOOPBACK
     try:
@@ -26,7 +26,7 @@ def address(asked: Asked) -> Iterator[Finding]:
         )
 
 
-def host_name(asked: Asked) -> Iterator[Finding]:
+def host_name(asked: Request) -> Iterator[Finding]:
     """The name of this machine has an address, which Spark looks up when it starts."""
     fixed = os.environ.get("SPARK_LOCAL_IP")
     name = fixed or socket.gethostname()

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Collection, Iterator
 from importlib import import_module, metadata
 
-from anabranch.cli.doctor.finding import Asked, Finding, note, ok, trouble
+from anabranch.cli.doctor.finding import Finding, Request, note, ok, trouble
 
 OPTIONAL = {
     "confluent-kafka": ("kafka", "Kafka topics"),
@@ -30,7 +30,7 @@ _LIMITS = {
 }
 
 
-def python(asked: Asked) -> Iterator[Finding]:
+def python(asked: Request) -> Iterator[Finding]:
     """The interpreter of this command."""
     wanted = metadata.metadata("anabranch")["Requires-Python"] or ""
     found = f"{platform.python_version()}, {sys.executable}"
@@ -44,14 +44,14 @@ def python(asked: Asked) -> Iterator[Finding]:
         )
 
 
-def needed(asked: Asked) -> Iterator[Finding]:
+def needed(asked: Request) -> Iterator[Finding]:
     """The packages that anabranch always needs."""
     for name, (limits, extra) in _requirements().items():
         if extra is None:
             yield package(name, limits)
 
 
-def optional(asked: Asked) -> Iterator[Finding]:
+def optional(asked: Request) -> Iterator[Finding]:
     """The packages that some jobs need."""
     limits = {name: limits for name, (limits, _) in _requirements().items()}
     needed = _needed_by(asked)
@@ -59,7 +59,7 @@ def optional(asked: Asked) -> Iterator[Finding]:
         yield package(name, limits.get(name, ""), is_needed=name in needed)
 
 
-def _needed_by(asked: Asked) -> Collection[str]:
+def _needed_by(asked: Request) -> Collection[str]:
     if asked.job is None:
         return ()
     from anabranch.jobs.beforehand import needed_packages
@@ -90,7 +90,7 @@ def package(name: str, limits: str, *, is_needed: bool = False) -> Finding:
     return ok(name, f"{version} ({limits})" if limits else version)
 
 
-def compiled_code(asked: Asked) -> Iterator[Finding]:
+def compiled_code(asked: Request) -> Iterator[Finding]:
     """The folder in which Numba keeps what it has compiled, or each start would compile it anew."""
     try:
         from anabranch.kernels.store.heap import push

@@ -8,14 +8,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from anabranch.cli.doctor.finding import Asked, Finding, failed, ok, trouble
+from anabranch.cli.doctor.finding import Finding, Request, failed, ok, trouble
 
 ROWS = [("east", "a", 1), ("west", "a", 1), ("west", "b", 2)]
 """Two events, one of which both replicas show."""
 EVENTS = 2
 
 
-def merges(asked: Asked) -> Iterator[Finding]:
+def merges(asked: Request) -> Iterator[Finding]:
     """Where asked for: Spark starts, and its workers merge three rows into two events."""
     if not asked.spark:
         return
@@ -35,14 +35,14 @@ def merges(asked: Asked) -> Iterator[Finding]:
     yield ok("spark", f"{asked.master} started, and its workers merged {len(ROWS)} rows, in {seconds:.0f} s")
 
 
-def _events(asked: Asked, log: Path) -> int:
+def _events(asked: Request, log: Path) -> int:
     from anabranch import spark as ab
-    from anabranch.cli.spark_errors import told_as_ours
+    from anabranch.cli.spark_errors import spark_errors_as_ours
     from anabranch.engines.spark.session.jvm import end_jvm
 
     settings = asked.job.spark.settings() if asked.job else {}
     try:
-        with told_as_ours(log):
+        with spark_errors_as_ours(log):
             spark = ab.session(asked.master, name="doctor", shards=1, config=settings, log=log)
             rows = spark.createDataFrame(ROWS, "replica string, name string, at long")
             merged = ab.merge(rows, replica="replica", start="at", properties="keyed", lossy=True)

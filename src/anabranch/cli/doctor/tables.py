@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from anabranch.cli.doctor import disk
-from anabranch.cli.doctor.finding import Asked, Finding, State, failed, note, ok, trouble
+from anabranch.cli.doctor.finding import Finding, Request, State, failed, note, ok, trouble
 from anabranch.jobs.writable import nearest
 
 
-def delta(asked: Asked) -> Iterator[Finding]:
+def delta(asked: Request) -> Iterator[Finding]:
     """Each table that was asked for."""
     for path in asked.tables:
         yield _table(path)
 
 
-def fed(asked: Asked) -> Iterator[Finding]:
+def fed(asked: Request) -> Iterator[Finding]:
     """Each table that the job reads is there, and its changes are fed."""
     if asked.job is None:
         return
@@ -36,7 +36,7 @@ def fed(asked: Asked) -> Iterator[Finding]:
             yield failed("source", error)
 
 
-def of_job(asked: Asked) -> Iterator[Finding]:
+def of_job(asked: Request) -> Iterator[Finding]:
     """The table that the job keeps, which its first run makes."""
     if asked.job is None or asked.job.sink.table is None:
         return

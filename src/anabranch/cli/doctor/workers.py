@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import version
 
-from anabranch.cli.doctor.finding import Asked, Finding, note, ok, trouble
+from anabranch.cli.doctor.finding import Finding, Request, note, ok, trouble
 
 SECONDS = 120
 _PROGRAM = (
@@ -20,7 +20,7 @@ _PROGRAM = (
 )
 
 
-def interpreter(asked: Asked) -> Iterator[Finding]:
+def interpreter(asked: Request) -> Iterator[Finding]:
     """It is there, of the same minor version, and imports the same anabranch."""
     named = os.environ.get("PYSPARK_PYTHON")
     python = named or sys.executable

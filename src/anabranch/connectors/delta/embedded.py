@@ -27,7 +27,7 @@ from anabranch.plan.source import Source
 from anabranch.rows.layout import SINGLE
 
 if TYPE_CHECKING:
-    from anabranch.connectors.delta.reading import VersionStretch
+    from anabranch.connectors.delta.reading import VersionRange
 
 PAUSE = 0.5
 """Seconds between looks at a live table."""
@@ -69,20 +69,20 @@ class DeltaFeeds:
         begin, whole = first_version(self.start, table.version)
         replica, last = "" if name == SINGLE else name, None if live else table.version
         extent = None if last is None else Extent(max(last + 1 - begin, 0))
-        stretches = self._versions(name, table.identity, begin, last, extent, whole=whole)
-        return Feed(source.name, _intakes(source, stretches, columns, added), replica, extent=extent)
+        ranges = self._versions(name, table.identity, begin, last, extent, whole=whole)
+        return Feed(source.name, _intakes(source, ranges, columns, added), replica, extent=extent)
 
     def _versions(
         self, name: str, identity: str, begin: int, last: int | None, extent: Extent | None, *, whole: bool
-    ) -> "Iterator[VersionStretch]":
+    ) -> "Iterator[VersionRange]":
         """Versions in order; without a last, those that come, for ever."""
-        from anabranch.connectors.delta.reading import VersionStretch, opened
+        from anabranch.connectors.delta.reading import VersionRange, opened
 
         version = begin
         while last is None or version <= last:
             there = last if last is not None else opened(self.tables[name]).version
             for number in range(version, there + 1):
-                yield VersionStretch(name, self.tables[name], identity, number, whole and number == begin)
+                yield VersionRange(name, self.tables[name], identity, number, whole and number == begin)
                 if extent is not None:
                     extent.done += 1
             version = max(version, there + 1)
@@ -91,15 +91,15 @@ class DeltaFeeds:
 
 
 def _intakes(
-    source: Source, stretches: "Iterator[VersionStretch]", columns: pa.Schema, added: Mapping[str, str]
+    source: Source, ranges: "Iterator[VersionRange]", columns: pa.Schema, added: Mapping[str, str]
 ) -> Iterator[Intake]:
     from anabranch.connectors.delta.reading import VERSION_ROWS, reads
 
-    for stretch in stretches:
-        label = f"{stretch.path}@{stretch.version}"
-        for turn in reads([stretch], columns, added, source.reads):
+    for part in ranges:
+        label = f"{part.path}@{part.version}"
+        for turn in reads([part], columns, added, source.reads):
             for read in turn:
-                rows = read.sequence - stretch.version * VERSION_ROWS
+                rows = read.sequence - part.version * VERSION_ROWS
                 origin = Origin(rows, None, (label,)) if source.reads.sequence is None else None
                 yield read_intake(source, read, origin)
 

@@ -29,7 +29,7 @@ _GOES, _COMES = "('delete', 'update_preimage')", "('insert', 'update_postimage')
 
 
 @dataclass(frozen=True, slots=True)
-class VersionStretch:
+class VersionRange:
     """What a version changed, or, of a snapshot, the rows that are there at it."""
 
     replica: str
@@ -67,14 +67,14 @@ class Opened:
         behind = self.version - version
         return int(self.table.history(behind + 1)[behind]["timestamp"])
 
-    def changes(self, stretch: VersionStretch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def changes(self, part: VersionRange) -> Iterator[tuple[str, pa.RecordBatch]]:
         """What happened, and to which rows, in the order in which it counts.
 
         Rows of the first version may have been elsewhere before there was this table: they are a snapshot.
         """
-        version = stretch.version
+        version = part.version
         with _named(self.path, version):
-            if stretch.whole:
+            if part.whole:
                 then = DeltaTable(self.path, version=version)
                 time = pa.scalar(self.time_of(version), pa.timestamp("ms"))
                 for rows in then.to_pyarrow_dataset().to_batches():
@@ -107,48 +107,48 @@ def opened(path: str) -> Opened:
 
 
 def reads(
-    group: list[VersionStretch], columns: pa.Schema, names: Mapping[str, str], layout: Layout
+    group: list[VersionRange], columns: pa.Schema, names: Mapping[str, str], layout: Layout
 ) -> Iterator[list[Read]]:
     """What several versions say, a batch of each in turn, so that copies of an event are together."""
-    for turn in zip_longest(*(_reads(stretch, columns, names, layout) for stretch in group)):
+    for turn in zip_longest(*(_reads(part, columns, names, layout) for part in group)):
         yield [read for read in turn if read is not None]
 
 
 def _reads(
-    stretch: VersionStretch, columns: pa.Schema, names: Mapping[str, str], layout: Layout
+    part: VersionRange, columns: pa.Schema, names: Mapping[str, str], layout: Layout
 ) -> Iterator[Read]:
-    table = opened(stretch.path)
-    if table.identity != stretch.table:
-        raise made_anew(stretch.path)
-    source, row = f"{stretch.path}@{stretch.version}", 0
+    table = opened(part.path)
+    if table.identity != part.table:
+        raise made_anew(part.path)
+    source, row = f"{part.path}@{part.version}", 0
     knows_since_when = layout.start != names.get("time")
-    for op, rows in table.changes(stretch):
-        place = Place(source, row, stretch.version * VERSION_ROWS + row)
+    for op, rows in table.changes(part):
+        place = Place(source, row, part.version * VERSION_ROWS + row)
         what = "insert" if op == "snapshot" and knows_since_when else op
-        yield read_rows(layout, _as_told(rows, what, stretch, columns, names), place)
+        yield read_rows(layout, _as_told(rows, what, part, columns, names), place)
         row += rows.num_rows
 
 
 def _as_told(
-    rows: pa.RecordBatch, op: str, stretch: VersionStretch, columns: pa.Schema, names: Mapping[str, str]
+    rows: pa.RecordBatch, op: str, part: VersionRange, columns: pa.Schema, names: Mapping[str, str]
 ) -> pa.RecordBatch:
     """Rows in the columns and types of the source, those that it adds among them."""
     count = rows.num_rows
     added: dict[str, Any] = {
         "op": lambda: _repeated(op, count),
         "time": lambda: rows.column(_TIME).cast(pa.timestamp("us", "UTC")),
-        "version": lambda: pa.repeat(pa.scalar(stretch.version, pa.int64()), count),
-        "replica": lambda: _repeated(stretch.replica, count),
+        "version": lambda: pa.repeat(pa.scalar(part.version, pa.int64()), count),
+        "replica": lambda: _repeated(part.replica, count),
     }
     own = {name: added[what]() for what, name in names.items()}
     found = []
     for field in columns:
         if field.name not in own and field.name not in rows.schema.names:
-            error = SchemaError(f"version {stretch.version} of {stretch.path} has no column {field.name!r}")
+            error = SchemaError(f"version {part.version} of {part.path} has no column {field.name!r}")
             error.add_note("The columns are those that the table had when the query started; start it again.")
             raise error
         column = own[field.name] if field.name in own else rows.column(field.name)
-        found.append(column if pa.types.is_dictionary(column.type) else _cast(column, field, stretch))
+        found.append(column if pa.types.is_dictionary(column.type) else _cast(column, field, part))
     return pa.RecordBatch.from_arrays(found, names=columns.names)
 
 
@@ -156,12 +156,12 @@ def _repeated(word: str, count: int) -> Any:
     return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), count), [word])
 
 
-def _cast(column: Any, field: pa.Field, stretch: VersionStretch) -> Any:
+def _cast(column: Any, field: pa.Field, part: VersionRange) -> Any:
     try:
         return column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as reason:
         error = SchemaError(
-            f"{stretch.path}@{stretch.version}: column {field.name!r} cannot be {field.type}: {reason}"
+            f"{part.path}@{part.version}: column {field.name!r} cannot be {field.type}: {reason}"
         )
         error.add_note("The type of the column was changed; begin with a new checkpoint.")
         raise error from None

@@ -25,13 +25,13 @@ from pyspark.sql.streaming.datasource import (
 from anabranch.connectors.delta.descriptions import first_version
 from anabranch.connectors.tables.table_error import TableError
 from anabranch.engines.spark.parcel_rows import parcel_columns, parcel_rows
-from anabranch.engines.spark.query.failure import told_to_driver
+from anabranch.engines.spark.query.failure import errors_to_driver
 from anabranch.engines.spark.transport.packing import Packing
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from anabranch.connectors.delta.reading import VersionStretch
+    from anabranch.connectors.delta.reading import VersionRange
 
 NAME = "anabranch-delta-changes"
 
@@ -71,7 +71,7 @@ class ChangesSource(DataSource):
 class VersionsPartition(InputPartition):
     """Versions that one task reads, each group by itself."""
 
-    def __init__(self, groups: "list[list[VersionStretch]]") -> None:
+    def __init__(self, groups: "list[list[VersionRange]]") -> None:
         self.groups = groups
 
 
@@ -110,7 +110,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 most = number
             case _:
                 most = self.feeds.versions
-        with told_to_driver():
+        with errors_to_driver():
             self._check_given(start)
             return {name: self._reached(name, start.get(name), most) for name in self.feeds.tables}
 
@@ -143,13 +143,13 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Tasks: the k-th versions of all replicas together."""
-        from anabranch.connectors.delta.reading import VersionStretch
+        from anabranch.connectors.delta.reading import VersionRange
 
-        with told_to_driver():
+        with errors_to_driver():
             self._check_given(end)
         new = [
             [
-                VersionStretch(
+                VersionRange(
                     name,
                     self.feeds.tables[name],
                     place["table"],
@@ -170,7 +170,7 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from anabranch.connectors.delta.reading import reads
 
         columns = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.feeds.columns)))
-        with told_to_driver():
+        with errors_to_driver():
             for group in partition.groups or [[]]:
                 heard = reads(group, columns, self.feeds.names, self.packing.layout)
                 yield from parcel_rows(heard, self.packing, self.ids)

@@ -107,17 +107,17 @@ def _parsed(data: bytes, columns: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(meant, schema=columns)
 
 
-def _meant(column: Any, kind: pa.DataType) -> Any:
+def _meant(column: Any, dtype: pa.DataType) -> Any:
     """What was read for a type as values of that type."""
-    if pa.types.is_timestamp(kind):
-        return times_of(column, kind)
-    if not holds_times(kind):
-        return column.cast(kind)
-    if pa.types.is_struct(kind):
-        fields = [_meant(column.field(n), field.type) for n, field in enumerate(kind)]
-        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=column.is_null())
-    values = _meant(column.values, kind.value_type)
-    return pa.ListArray.from_arrays(column.offsets, values, type=kind, mask=column.is_null())
+    if pa.types.is_timestamp(dtype):
+        return times_of(column, dtype)
+    if not holds_times(dtype):
+        return column.cast(dtype)
+    if pa.types.is_struct(dtype):
+        fields = [_meant(column.field(n), field.type) for n, field in enumerate(dtype)]
+        return pa.StructArray.from_arrays(fields, fields=list(dtype), mask=column.is_null())
+    values = _meant(column.values, dtype.value_type)
+    return pa.ListArray.from_arrays(column.offsets, values, type=dtype, mask=column.is_null())
 
 
 def _misfit(text: bytes, columns: pa.Schema) -> str | None:
@@ -132,8 +132,8 @@ def _misfit(text: bytes, columns: pa.Schema) -> str | None:
     return next((reason for reason in found if reason is not None), None)
 
 
-def _unlike(value: Any, kind: pa.DataType, path: str) -> str | None:
-    wanted = next((words for is_kind, words in _WORDS if is_kind(kind)), None)
+def _unlike(value: Any, dtype: pa.DataType, path: str) -> str | None:
+    wanted = next((words for is_kind, words in _WORDS if is_kind(dtype)), None)
     if value is None or wanted is None:
         return None
     sort, words = wanted
@@ -142,10 +142,10 @@ def _unlike(value: Any, kind: pa.DataType, path: str) -> str | None:
         brief = shown if len(shown) <= 60 else f"{shown[:57]}..."
         return f"column {path!r} is {words}, and this row has {brief}"
     inner: list[str | None] = []
-    if pa.types.is_struct(kind):
-        inner = [_unlike(value.get(field.name), field.type, f"{path}.{field.name}") for field in kind]
-    elif pa.types.is_list(kind):
-        inner = [_unlike(one, kind.value_type, f"{path}[]") for one in value]
+    if pa.types.is_struct(dtype):
+        inner = [_unlike(value.get(field.name), field.type, f"{path}.{field.name}") for field in dtype]
+    elif pa.types.is_list(dtype):
+        inner = [_unlike(one, dtype.value_type, f"{path}[]") for one in value]
     return next((reason for reason in inner if reason is not None), None)
 
 
@@ -161,15 +161,15 @@ _WORDS: list[tuple[Any, tuple[Any, str]]] = [
 ]
 
 
-def _spelled(kind: pa.DataType) -> pa.DataType:
+def _spelled(dtype: pa.DataType) -> pa.DataType:
     """The type in which Arrow reads what is written for another."""
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+    if pa.types.is_date(dtype) or pa.types.is_timestamp(dtype):
         return pa.string()
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, _spelled(field.type)) for field in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(_spelled(kind.value_type))
-    return kind
+    if pa.types.is_struct(dtype):
+        return pa.struct([pa.field(field.name, _spelled(field.type)) for field in dtype])
+    if pa.types.is_list(dtype):
+        return pa.list_(_spelled(dtype.value_type))
+    return dtype
 
 
 def _on_one_line(text: bytes) -> bytes:
@@ -184,13 +184,13 @@ def _stacked(rows: list[pa.RecordBatch], columns: pa.Schema) -> pa.RecordBatch:
     return whole[0] if whole else pa.RecordBatch.from_pylist([], columns)
 
 
-def _is_strange(kind: pa.DataType) -> bool:
+def _is_strange(dtype: pa.DataType) -> bool:
     """Whether Arrow does not read a type from JSON."""
-    if pa.types.is_map(kind) or pa.types.is_duration(kind) or pa.types.is_time(kind):
+    if pa.types.is_map(dtype) or pa.types.is_duration(dtype) or pa.types.is_time(dtype):
         return True
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+    if pa.types.is_binary(dtype) or pa.types.is_large_binary(dtype) or pa.types.is_fixed_size_binary(dtype):
         return True
-    return any(_is_strange(kind.field(n).type) for n in range(kind.num_fields))
+    return any(_is_strange(dtype.field(n).type) for n in range(dtype.num_fields))
 
 
 def _with_strange(found: JsonRows, texts: Sequence[bytes], columns: pa.Schema) -> JsonRows:
@@ -212,32 +212,32 @@ def _with_strange(found: JsonRows, texts: Sequence[bytes], columns: pa.Schema) -
     return JsonRows(batch, [origin[place] for place in kept], sorted(refused))
 
 
-def _value(said: Any, kind: pa.DataType) -> Any:
+def _value(said: Any, dtype: pa.DataType) -> Any:
     """What a value of JSON stands for in a type."""
     if said is None:
         return None
-    if pa.types.is_nested(kind) and not isinstance(said, list if pa.types.is_list(kind) else dict):
-        wanted = "a list" if pa.types.is_list(kind) else "an object"
-        raise ValueError(f"a value of type {kind} is {wanted}, this is {said!r}")
-    if pa.types.is_map(kind):
-        return [(_key(key, kind.key_type), _value(value, kind.item_type)) for key, value in said.items()]
-    if pa.types.is_list(kind):
-        return [_value(one, kind.value_type) for one in said]
-    if pa.types.is_struct(kind):
-        return {field.name: _value(said.get(field.name), field.type) for field in kind}
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+    if pa.types.is_nested(dtype) and not isinstance(said, list if pa.types.is_list(dtype) else dict):
+        wanted = "a list" if pa.types.is_list(dtype) else "an object"
+        raise ValueError(f"a value of type {dtype} is {wanted}, this is {said!r}")
+    if pa.types.is_map(dtype):
+        return [(_key(key, dtype.key_type), _value(value, dtype.item_type)) for key, value in said.items()]
+    if pa.types.is_list(dtype):
+        return [_value(one, dtype.value_type) for one in said]
+    if pa.types.is_struct(dtype):
+        return {field.name: _value(said.get(field.name), field.type) for field in dtype}
+    if pa.types.is_binary(dtype) or pa.types.is_large_binary(dtype) or pa.types.is_fixed_size_binary(dtype):
         return base64.b64decode(said, validate=True)
-    read = next((read for is_kind, read in _SPELLED if is_kind(kind)), None)
+    read = next((read for is_kind, read in _SPELLED if is_kind(dtype)), None)
     if read is None:
         return said
     if not isinstance(said, str):
-        raise ValueError(f"a value of type {kind} is text, this is {said!r}")
-    return read(said, kind)
+        raise ValueError(f"a value of type {dtype} is text, this is {said!r}")
+    return read(said, dtype)
 
 
-def _key(said: str, kind: pa.DataType) -> Any:
+def _key(said: str, dtype: pa.DataType) -> Any:
     """What the name of a field stands for as the key of a map."""
-    return int(said) if pa.types.is_integer(kind) else _value(said, kind)
+    return int(said) if pa.types.is_integer(dtype) else _value(said, dtype)
 
 
 _SPELLED: list[tuple[Any, Any]] = [

@@ -81,63 +81,65 @@ def micros_of(text: str, zone: str | None) -> int:
     return since - _offset((local - _EPOCH) // _MICROSECOND, zone_named(named or zone))
 
 
-def times_of(texts: Any, kind: pa.DataType) -> Any:
+def times_of(texts: Any, dtype: pa.DataType) -> Any:
     """A column of texts as times of a type; ValueError where one is none."""
     texts = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
     try:
-        return _all_at_once(texts, kind)
+        return _all_at_once(texts, dtype)
     except (pa.ArrowException, ValueError):
-        found = [None if text is None else ticks_of(text, kind) for text in texts.to_pylist()]
-        return pa.array(found, pa.int64()).cast(kind)
+        found = [None if text is None else ticks_of(text, dtype) for text in texts.to_pylist()]
+        return pa.array(found, pa.int64()).cast(dtype)
 
 
-def ticks_of(text: str, kind: pa.DataType) -> int:
+def ticks_of(text: str, dtype: pa.DataType) -> int:
     """What a text stands for, in the unit of a type."""
     try:
-        return micros_of(text, kind.tz) * _PER_SECOND[kind.unit] // 10**6
+        return micros_of(text, dtype.tz) * _PER_SECOND[dtype.unit] // 10**6
     except ValueError as reason:
         try:
-            return int(_all_at_once(pa.array([text]), kind)[0].value)
+            return int(_all_at_once(pa.array([text]), dtype)[0].value)
         except (pa.ArrowException, ValueError):
             raise reason from None
 
 
-def in_zone(value: Any, kind: pa.DataType) -> Any:
+def in_zone(value: Any, dtype: pa.DataType) -> Any:
     """A value whose local times, and texts of times, are instants of the zone of their column."""
-    if pa.types.is_timestamp(kind):
+    if pa.types.is_timestamp(dtype):
         if isinstance(value, str):
-            return ticks_of(value, kind)
-        if isinstance(value, datetime) and value.tzinfo is None and kind.tz is not None:
-            return value.replace(tzinfo=zone_named(kind.tz))
-    elif pa.types.is_list(kind) and isinstance(value, list) and holds_times(kind):
-        return [in_zone(one, kind.value_type) for one in value]
-    elif pa.types.is_struct(kind) and isinstance(value, dict) and holds_times(kind):
-        return {field.name: in_zone(value.get(field.name), field.type) for field in kind}
+            return ticks_of(value, dtype)
+        if isinstance(value, datetime) and value.tzinfo is None and dtype.tz is not None:
+            return value.replace(tzinfo=zone_named(dtype.tz))
+    elif pa.types.is_list(dtype) and isinstance(value, list) and holds_times(dtype):
+        return [in_zone(one, dtype.value_type) for one in value]
+    elif pa.types.is_struct(dtype) and isinstance(value, dict) and holds_times(dtype):
+        return {field.name: in_zone(value.get(field.name), field.type) for field in dtype}
     return value
 
 
-def holds_times(kind: pa.DataType) -> bool:
+def holds_times(dtype: pa.DataType) -> bool:
     """There are timestamps in a type, however deep."""
-    return pa.types.is_timestamp(kind) or any(holds_times(kind.field(n).type) for n in range(kind.num_fields))
+    return pa.types.is_timestamp(dtype) or any(
+        holds_times(dtype.field(n).type) for n in range(dtype.num_fields)
+    )
 
 
-def _all_at_once(texts: Any, kind: pa.DataType) -> Any:
+def _all_at_once(texts: Any, dtype: pa.DataType) -> Any:
     """Texts as most writers write them; an error of Arrow's where one is written otherwise."""
     if pc.any(pc.match_substring_regex(texts, _LONG)).as_py():
         texts = pc.replace_substring_regex(texts, _CUT, r"\1")
     instant, local = pa.timestamp("us", "UTC"), pa.timestamp("us")
-    if kind.tz is None:
-        return texts.cast(local).cast(kind, safe=False)
+    if dtype.tz is None:
+        return texts.cast(local).cast(dtype, safe=False)
     zoned = pc.match_substring_regex(texts, _ZONED)
     if pc.all(zoned, min_count=0).as_py():
         found = texts.cast(instant)
     elif not pc.any(zoned).as_py():
-        found = _assumed(texts.cast(local), kind.tz)
+        found = _assumed(texts.cast(local), dtype.tz)
     else:
         nothing = pa.scalar(None, texts.type)
         said = pc.if_else(zoned, texts, nothing).cast(instant)
-        found = pc.coalesce(said, _assumed(pc.if_else(zoned, nothing, texts).cast(local), kind.tz))
-    return found.cast(kind, safe=False)
+        found = pc.coalesce(said, _assumed(pc.if_else(zoned, nothing, texts).cast(local), dtype.tz))
+    return found.cast(dtype, safe=False)
 
 
 def _assumed(local: Any, zone: str) -> Any:

@@ -21,7 +21,7 @@ from anabranch.connectors.files.written_folder import written_files
 from anabranch.connectors.folder.growing import is_unfinished, lines_before, readable
 from anabranch.connectors.folder.listing import Listing, listing
 from anabranch.connectors.folder.reading import end_mark, format_of
-from anabranch.connectors.folder.row_feeds import file_stretch, row_intakes, rows_in, stretch_intakes
+from anabranch.connectors.folder.row_feeds import file_range, range_intakes, row_intakes, rows_in
 from anabranch.engines.embedded.feeds import Extent, Feed
 from anabranch.engines.embedded.intake import Intake
 from anabranch.plan.node import PlanError
@@ -89,15 +89,15 @@ class FolderFeeds:
                     last, number, read = name, number + 1, 0
                 elif format_of(name) != "jsonl":
                     continue
-                stretch = file_stretch(source, replica, file, number, self.format)
+                part = file_range(source, replica, file, number, self.format)
                 if format_of(name) == "jsonl":
                     end = readable(file, is_last=is_last)
                     if end <= read:
                         continue
                     mark, first = end_mark(file, end), lines_before(file, read)
-                    stretch = replace(stretch, begin=read, end=end, mark=mark, first=first)
+                    part = replace(part, begin=read, end=end, mark=mark, first=first)
                     read = end
-                yield from stretch_intakes(source, stretch)
+                yield from range_intakes(source, part)
             time.sleep(PAUSE)
 
     def _of_elements(self, source: Source) -> list[Feed]:

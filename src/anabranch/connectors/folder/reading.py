@@ -1,4 +1,4 @@
-"""Plain rows in files: Parquet, Arrow and JSON lines, in stretches that can be read by themselves."""
+"""Plain rows in files: Parquet, Arrow and JSON lines, in ranges that can be read by themselves."""
 
 import codecs
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ _BEFORE = 256
 
 
 @dataclass(frozen=True, slots=True)
-class FileStretch:
+class FileRange:
     """Some of the rows of a file: a range of row groups of Parquet, all of any other."""
 
     replica: str
@@ -83,11 +83,11 @@ def last_changed(path: str | Path) -> int:
     return Path(path).stat().st_mtime_ns // 1000
 
 
-def _check_unchanged(stretch: FileStretch) -> None:
+def _check_unchanged(part: FileRange) -> None:
     """Raise where a file is not the one that was chosen: what was read of it may be of both."""
-    if stretch.changed is None or last_changed(stretch.path) == stretch.changed:
+    if part.changed is None or last_changed(part.path) == part.changed:
         return
-    if stretch.end is None or not has_grown(stretch.path, stretch.end, stretch.mark):
+    if part.end is None or not has_grown(part.path, part.end, part.mark):
         raise OSError("it was written to after it was chosen to be read")
 
 
@@ -135,7 +135,7 @@ def _rows_of_file(path: str) -> int:
                 return sum(1 for _ in file)
 
 
-def stretches(file: FileStretch, pieces: int) -> Iterator[FileStretch]:
+def ranges(file: FileRange, pieces: int) -> Iterator[FileRange]:
     """A whole file in at most so many pieces of about the same size."""
     if pieces <= 1 or format_of(file.path) != "parquet":
         yield file
@@ -153,34 +153,34 @@ def stretches(file: FileStretch, pieces: int) -> Iterator[FileStretch]:
 
 
 def reads(
-    group: list[FileStretch], columns: pa.Schema, layout: Layout, rows: int, size: int
+    group: list[FileRange], columns: pa.Schema, layout: Layout, rows: int, size: int
 ) -> Iterator[list[Read]]:
-    """What several stretches say, a batch of each in turn, so that copies of an event are together.
+    """What several ranges say, a batch of each in turn, so that copies of an event are together.
 
     ``rows`` is how many all together say in a turn, fewer where they are wide.
     """
-    widest = max((_row_bytes(stretch) for stretch in group), default=1)
+    widest = max((_row_bytes(part) for part in group), default=1)
     each = -(-min(rows, max(-(-size // widest), 1)) // len(group))
-    for turn in zip_longest(*(_reads(stretch, columns, layout, each) for stretch in group)):
+    for turn in zip_longest(*(_reads(part, columns, layout, each) for part in group)):
         yield [read for read in turn if read is not None]
 
 
-def _row_bytes(stretch: FileStretch) -> int:
+def _row_bytes(part: FileRange) -> int:
     """Bytes of a row, about, where the file says it."""
-    if format_of(stretch.path) != "parquet":
+    if format_of(part.path) != "parquet":
         return 1
-    with _named(stretch.path):
-        metadata = pa.parquet.read_metadata(stretch.path)
-    groups = range(*(stretch.groups or (0, metadata.num_row_groups)))
+    with _named(part.path):
+        metadata = pa.parquet.read_metadata(part.path)
+    groups = range(*(part.groups or (0, metadata.num_row_groups)))
     size = sum(metadata.row_group(n).total_byte_size for n in groups)
     return max(size // max(sum(metadata.row_group(n).num_rows for n in groups), 1), 1)
 
 
-def _reads(stretch: FileStretch, columns: pa.Schema, layout: Layout, rows: int) -> Iterator[Read]:
-    row, before = stretch.first, stretch.number * FILE_ROWS
-    for batch, lines, refused in _named_batches(stretch, columns, rows):
-        read = read_rows(layout, batch, _FilePlace(stretch.path, row + 1, before + row, lines=lines))
-        unknown = not stretch.in_folder and layout.replica is not None
+def _reads(part: FileRange, columns: pa.Schema, layout: Layout, rows: int) -> Iterator[Read]:
+    row, before = part.first, part.number * FILE_ROWS
+    for batch, lines, refused in _named_batches(part, columns, rows):
+        read = read_rows(layout, batch, _FilePlace(part.path, row + 1, before + row, lines=lines))
+        unknown = not part.in_folder and layout.replica is not None
         read.refused.extend(replace(one, replica="") if unknown else one for one in refused)
         yield read
         row += batch.num_rows
@@ -204,36 +204,36 @@ class _FilePlace(Place):
         return f"{self.source}:{self.first + row if self.lines is None else self.lines[row]}"
 
 
-Part = tuple[pa.RecordBatch, list[int] | None, list[Refusal]]
+Decoded = tuple[pa.RecordBatch, list[int] | None, list[Refusal]]
 
 
-def _named_batches(stretch: FileStretch, columns: pa.Schema, rows: int) -> Iterator[Part]:
-    with _named(stretch.path):
-        _check_unchanged(stretch)
-        yield from _batches(stretch, columns, rows)
-        _check_unchanged(stretch)
+def _named_batches(part: FileRange, columns: pa.Schema, rows: int) -> Iterator[Decoded]:
+    with _named(part.path):
+        _check_unchanged(part)
+        yield from _batches(part, columns, rows)
+        _check_unchanged(part)
 
 
-def _batches(stretch: FileStretch, columns: pa.Schema, rows: int) -> Iterator[Part]:
-    if stretch.envelopes is not None and format_of(stretch.path) != "jsonl":
-        error = SchemaError(f"envelopes are JSON lines, and {stretch.path} is {format_of(stretch.path)}")
+def _batches(part: FileRange, columns: pa.Schema, rows: int) -> Iterator[Decoded]:
+    if part.envelopes is not None and format_of(part.path) != "jsonl":
+        error = SchemaError(f"envelopes are JSON lines, and {part.path} is {format_of(part.path)}")
         error.add_note("Move the file away, or read its folder without format='debezium'.")
         raise error
-    match format_of(stretch.path):
+    match format_of(part.path):
         case "parquet":
-            with pa.parquet.ParquetFile(stretch.path) as file:
-                begin, end = stretch.groups or (0, file.num_row_groups)
+            with pa.parquet.ParquetFile(part.path) as file:
+                begin, end = part.groups or (0, file.num_row_groups)
                 own = [field.name for field in columns if field.metadata != _BY_FOLDER]
                 names = [name for name in own if name in file.schema_arrow.names]
                 parts = file.iter_batches(rows, row_groups=list(range(begin, end)), columns=names)
                 for batch in parts if begin < end else ():
-                    yield _as_told(batch, columns, stretch), None, []
+                    yield _as_told(batch, columns, part), None, []
         case "arrow":
-            with pa.memory_map(stretch.path) as source:
+            with pa.memory_map(part.path) as source:
                 for batch in _arrow_batches(source):
-                    yield _as_told(batch, columns, stretch), None, []
+                    yield _as_told(batch, columns, part), None, []
         case _:
-            yield from _json_batches(stretch, columns)
+            yield from _json_batches(part, columns)
 
 
 def _arrow_reader(source: Any) -> Any:
@@ -253,30 +253,30 @@ def _arrow_batches(source: Any) -> Iterator[pa.RecordBatch]:
         yield from reader
 
 
-def _json_batches(stretch: FileStretch, columns: pa.Schema) -> Iterator[Part]:
+def _json_batches(part: FileRange, columns: pa.Schema) -> Iterator[Decoded]:
     own = pa.schema([field for field in columns if field.metadata != _BY_FOLDER])
-    line = stretch.first
-    with Path(stretch.path).open("rb") as file:
-        file.seek(stretch.begin)
-        while lines := _lines(file, stretch.end):
+    line = part.first
+    with Path(part.path).open("rb") as file:
+        file.seek(part.begin)
+        while lines := _lines(file, part.end):
             if line == 0:
                 lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
             numbers = [line + n for n, text in enumerate(lines, 1) if text.strip()]
             texts = lines if len(numbers) == len(lines) else [lines[n - line - 1] for n in numbers]
-            found = _found([text.rstrip(b"\r\n") for text in texts], own, stretch.envelopes)
+            found = _found([text.rstrip(b"\r\n") for text in texts], own, part.envelopes)
             refused = [
                 Refusal(
                     Rule.MALFORMED.value,
                     reason,
-                    stretch.replica,
-                    f"{stretch.path}:{numbers[n]}",
+                    part.replica,
+                    f"{part.path}:{numbers[n]}",
                     texts[n].decode(errors="replace").rstrip("\r\n"),
                 )
                 for n, reason in found.refused
             ]
             if found.origin is not None:
                 numbers = [numbers[n] for n in found.origin]
-            yield _as_told(found.rows, columns, stretch), numbers, refused
+            yield _as_told(found.rows, columns, part), numbers, refused
             line += len(lines)
 
 
@@ -310,32 +310,32 @@ def by_folder(columns: pa.Schema, *, added: bool) -> pa.Schema:
     return columns.set(len(columns) - 1, columns.field(len(columns) - 1).with_metadata(_BY_FOLDER))
 
 
-def _as_told(batch: pa.RecordBatch, columns: pa.Schema, stretch: FileStretch) -> pa.RecordBatch:
+def _as_told(batch: pa.RecordBatch, columns: pa.Schema, part: FileRange) -> pa.RecordBatch:
     """Rows in the columns and types of the schema, with the name of their folder."""
     found = []
     for field in columns:
-        folder = field.name == stretch.named_in and stretch.in_folder
+        folder = field.name == part.named_in and part.in_folder
         if field.name in batch.schema.names and field.metadata != _BY_FOLDER:
             column = batch.column(field.name)
             if column.type != field.type:
-                column = _cast(column, field, stretch)
+                column = _cast(column, field, part)
             if folder and column.null_count:
-                column = column.fill_null(stretch.replica)
+                column = column.fill_null(part.replica)
         elif folder:
             codes = pa.repeat(pa.scalar(0, pa.int32()), batch.num_rows)
-            column = pa.DictionaryArray.from_arrays(codes, [stretch.replica])
+            column = pa.DictionaryArray.from_arrays(codes, [part.replica])
         else:
-            error = SchemaError(f"{stretch.path} has no column {field.name!r}")
+            error = SchemaError(f"{part.path} has no column {field.name!r}")
             error.add_note(f"Its columns are {', '.join(map(repr, batch.schema.names))}.")
             raise error
         found.append(column)
     return pa.RecordBatch.from_arrays(found, names=columns.names)
 
 
-def _cast(column: Any, field: pa.Field, stretch: FileStretch) -> Any:
+def _cast(column: Any, field: pa.Field, part: FileRange) -> Any:
     try:
         return column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as reason:
-        error = SchemaError(f"{stretch.path}: column {field.name!r} cannot be {field.type}: {reason}")
+        error = SchemaError(f"{part.path}: column {field.name!r} cannot be {field.type}: {reason}")
         error.add_note("Pass a schema whose types hold the values of every file.")
         raise error from None

@@ -7,7 +7,7 @@ from anabranch.connectors.files.debezium import Debezium
 from anabranch.connectors.folder.reading import (
     FILE_ROWS,
     REPLICA,
-    FileStretch,
+    FileRange,
     last_changed,
     reads,
     rows_of_file,
@@ -40,16 +40,16 @@ def row_intakes(
     No replica: the rows say whose they are.
     """
     for number, file in enumerate(files, first):
-        stretch = file_stretch(source, replica, file, number, envelopes)
-        yield from stretch_intakes(source, stretch, extent)
+        part = file_range(source, replica, file, number, envelopes)
+        yield from range_intakes(source, part, extent)
 
 
-def file_stretch(
+def file_range(
     source: Source, replica: str, file: Path, number: int, envelopes: Debezium | None = None
-) -> FileStretch:
+) -> FileRange:
     """The whole of a file of a replica, which is the one with this number."""
     assert source.layout is not None, "files of rows have columns with meanings"
-    return FileStretch(
+    return FileRange(
         replica,
         str(file),
         number,
@@ -60,14 +60,14 @@ def file_stretch(
     )
 
 
-def stretch_intakes(source: Source, stretch: FileStretch, extent: Extent | None = None) -> Iterator[Intake]:
-    """What a stretch of a file says, with the file and line of each row."""
+def range_intakes(source: Source, part: FileRange, extent: Extent | None = None) -> Iterator[Intake]:
+    """What a range of a file says, with the file and line of each row."""
     assert source.columns is not None, "rows have columns"
     numbered = source.reads.sequence is None
-    for turn in reads([stretch], source.columns, source.reads, ROWS, BYTES):
+    for turn in reads([part], source.columns, source.reads, ROWS, BYTES):
         for read in turn:
-            lines = read.sequence - stretch.number * FILE_ROWS + 1
-            origin = Origin(lines, None, (stretch.path,)) if numbered else None
+            lines = read.sequence - part.number * FILE_ROWS + 1
+            origin = Origin(lines, None, (part.path,)) if numbered else None
             taken = read_intake(source, read, origin)
             if extent is not None:
                 extent.done += len(taken)

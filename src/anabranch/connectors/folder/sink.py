@@ -29,7 +29,7 @@ from anabranch.engines.spark.query.begun_with import folder_sink as sink_setting
 from anabranch.engines.spark.query.check import went_back
 from anabranch.engines.spark.query.checkpoint import begun, completed, known_query, query_id
 from anabranch.engines.spark.query.disk_full import room_in
-from anabranch.engines.spark.query.failure import told_to_driver
+from anabranch.engines.spark.query.failure import errors_to_driver
 from anabranch.engines.spark.query.provenance import check_apart, folder_of, is_numbered
 from anabranch.engines.spark.query.seal import seal
 from anabranch.engines.spark.query.start import check_elements, check_streaming, check_trigger, started
@@ -189,7 +189,7 @@ class FolderWriter(DataSourceStreamArrowWriter):
 
         context = TaskContext.get()
         task = context.partitionId() if context else 0
-        with told_to_driver(), room_in(self.path):
+        with errors_to_driver(), room_in(self.path):
             parts = _Parts(self.path / PART / f"{self.query}-{uuid.uuid4().hex}", self.format)
             for batch in iterator:
                 parts.add(batch)
@@ -197,7 +197,7 @@ class FolderWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Give the files of a micro-batch their names, the stable last, in place of an earlier attempt's."""
-        with told_to_driver(), room_in(self.path):
+        with errors_to_driver(), room_in(self.path):
             self._commit(messages, batchId)
 
     def _commit(self, messages: list[WriterCommitMessage | None], batch: int) -> None:

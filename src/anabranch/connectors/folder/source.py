@@ -40,16 +40,16 @@ from anabranch.connectors.folder.growing import continues, is_unfinished, lines_
 from anabranch.connectors.folder.listing import listing
 from anabranch.connectors.folder.reading import (
     REPLICA,
-    FileStretch,
+    FileRange,
     by_folder,
     has_grown,
     last_changed,
+    ranges,
     reads,
     rows_of_file,
-    stretches,
 )
 from anabranch.engines.spark.parcel_rows import parcel_columns, parcel_rows
-from anabranch.engines.spark.query.failure import told_to_driver
+from anabranch.engines.spark.query.failure import errors_to_driver
 from anabranch.engines.spark.query.provenance import FOLDER, NUMBERED
 from anabranch.engines.spark.session.session import tasks_of
 from anabranch.engines.spark.transport.packing import BYTES, Packing
@@ -201,9 +201,9 @@ class FolderSource(DataSource):
 
 
 class FilesPartition(InputPartition):
-    """Stretches of files that one task reads, each group by itself."""
+    """Ranges of files that one task reads, each group by itself."""
 
-    def __init__(self, groups: list[list[FileStretch]]) -> None:
+    def __init__(self, groups: list[list[FileRange]]) -> None:
         self.groups = groups
 
 
@@ -234,7 +234,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Remember what is there now."""
-        with told_to_driver():
+        with errors_to_driver():
             while self._is_unfinished():
                 time.sleep(_PAUSE)
             self.target = self._reached({}, None, everything=True)
@@ -248,12 +248,12 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         Were a replica read without the others, they would be late where it has moved the stable.
         """
-        with told_to_driver():
+        with errors_to_driver():
             return self._reached(start, limit, everything=isinstance(limit, ReadAllAvailable))
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
         """The end of what is there."""
-        with told_to_driver():
+        with errors_to_driver():
             return self._reached({}, None, everything=True)
 
     def _there(self, start: Offset) -> dict[str, dict[str, Path]]:
@@ -346,12 +346,12 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Tasks: the k-th files of all replicas together, large ones cut where there are few."""
-        with told_to_driver():
+        with errors_to_driver():
             return self._partitions(start, end)
 
     def _partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         there = self._there(start)
-        new: list[list[FileStretch]] = []
+        new: list[list[FileRange]] = []
         count = max((end[name]["files"] - start.get(name, {"files": 0})["files"] for name in end), default=0)
         pieces = -(-self.tasks // max(count, 1))
         for replica, place in end.items():
@@ -365,19 +365,19 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 error.add_note("Files are kept until the micro-batch that reads them is complete.")
                 raise error
             whole = [
-                self._stretch(replica, there[replica][name], before["files"] + n, place)
+                self._part(replica, there[replica][name], before["files"] + n, place)
                 for n, name in enumerate(names)
             ]
             goes_on = self._continued(replica, there.get(replica, {}), before, place)
-            new.append([*goes_on, *(stretch for file in whole for stretch in stretches(file, pieces))])
+            new.append([*goes_on, *(part for file in whole for part in ranges(file, pieces))])
         groups = [[one for one in turn if one is not None] for turn in zip_longest(*new)]
         return [FilesPartition(groups[n :: self.tasks]) for n in range(max(1, min(self.tasks, len(groups))))]
 
-    def _stretch(self, replica: str, file: Path, number: int, place: Mapping[str, Any]) -> FileStretch:
+    def _part(self, replica: str, file: Path, number: int, place: Mapping[str, Any]) -> FileRange:
         """A file as it was when it was chosen."""
         end = place.get("size") if file.name == place["last"] else None
         changed = _unchanged(file, place.get("newest", _NEVER), end, place.get("ends", 0))
-        return FileStretch(
+        return FileRange(
             replica,
             str(file),
             number,
@@ -394,7 +394,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         files: Mapping[str, Path],
         before: Mapping[str, Any],
         place: Mapping[str, Any],
-    ) -> list[FileStretch]:
+    ) -> list[FileRange]:
         """What was appended to the file that the micro-batch before had read."""
         same = place["last"] == before["last"]
         end = place.get("size") if same else place.get("continued")
@@ -405,14 +405,14 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             error = FileNotFoundError(f"{before['last']} of {replica} was appended to, and is gone")
             error.add_note("Files are kept until the micro-batch that reads them is complete.")
             raise error
-        whole = self._stretch(replica, file, before["files"] - 1, place)
+        whole = self._part(replica, file, before["files"] - 1, place)
         first = lines_before(file, before["size"])
         return [replace(whole, begin=before["size"], end=end, first=first)]
 
     def read(self, partition: FilesPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """What a task reads, as rows of parcels."""
         columns, packing = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.columns))), self.packing
-        with told_to_driver():
+        with errors_to_driver():
             rows, size = packing.rows * packing.shards, BYTES * packing.shards
             for group in partition.groups or [[]]:
                 heard = reads(group, columns, packing.layout, rows, size) if group else []

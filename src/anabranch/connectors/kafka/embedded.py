@@ -17,7 +17,7 @@ from anabranch.connectors.files.values import Format
 from anabranch.connectors.kafka.cluster import SECONDS, Cluster, Positions, Topic, check_packages
 from anabranch.connectors.kafka.descriptions import beginning, format_named, seconds, topics_named
 from anabranch.connectors.kafka.formats import Arrow, Avro, Json, check_package
-from anabranch.connectors.kafka.reading import ROWS_OF_RECORD, Reader, Records, RecordStretch
+from anabranch.connectors.kafka.reading import ROWS_OF_RECORD, Reader, RecordRange, Records
 from anabranch.engines.embedded.feeds import Extent, Feed
 from anabranch.engines.embedded.intake import Intake, read_intake
 from anabranch.model.origin import Origin
@@ -82,16 +82,16 @@ class TopicFeeds:
         # Where rows name their channels, or who sent them, a partition is no channel that is waited for.
         own = source.has_channels() or (source.replicated and not replica)
         for number in partitions:
-            stretch = RecordStretch(name, number, begins[number], ends[number])
+            part = RecordRange(name, number, begins[number], ends[number])
             channel = "" if own else f"{self.topics[name].name}-{number}"
             label = f"{self.topics[name].name}[{number}]"
             if live:
                 yield Feed(
-                    source.name, self._followed(source, reader, cluster, stretch, label), replica, channel
+                    source.name, self._followed(source, reader, cluster, part, label), replica, channel
                 )
             else:
-                extent = Extent(max(stretch.end - stretch.begin, 0))
-                items = _intakes(source, reader, stretch, label, extent)
+                extent = Extent(max(part.end - part.begin, 0))
+                items = _intakes(source, reader, part, label, extent)
                 yield Feed(source.name, items, replica, channel, extent)
 
     def _begins(self, cluster: Cluster, partitions: list[int]) -> Positions:
@@ -104,14 +104,14 @@ class TopicFeeds:
                 return cluster.since(datetime.fromisoformat(text), partitions)
 
     def _followed(
-        self, source: Source, reader: Reader, cluster: Cluster, first: RecordStretch, label: str
+        self, source: Source, reader: Reader, cluster: Cluster, first: RecordRange, label: str
     ) -> Iterator[Intake]:
         """The records of a partition, and those that come, for ever."""
         begin, end = first.begin, first.end
         while True:
             if end > begin:
                 yield from _intakes(
-                    source, reader, RecordStretch(first.replica, first.partition, begin, end), label
+                    source, reader, RecordRange(first.replica, first.partition, begin, end), label
                 )
                 begin = end
             else:
@@ -120,11 +120,11 @@ class TopicFeeds:
 
 
 def _intakes(
-    source: Source, reader: Reader, stretch: RecordStretch, label: str, extent: Extent | None = None
+    source: Source, reader: Reader, part: RecordRange, label: str, extent: Extent | None = None
 ) -> Iterator[Intake]:
-    if stretch.end <= stretch.begin:
+    if part.end <= part.begin:
         return
-    for turn in reader.reads([stretch], ROWS, BYTES):
+    for turn in reader.reads([part], ROWS, BYTES):
         for read in turn:
             offsets = read.sequence // ROWS_OF_RECORD if reader.several else read.sequence
             origin = Origin(offsets, None, (label,)) if source.reads.sequence is None else None

@@ -53,7 +53,7 @@ class Records:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordStretch:
+class RecordRange:
     """The records of a partition from one offset to before another."""
 
     replica: str
@@ -93,75 +93,75 @@ class Reader:
     several: bool
     """A record may be several rows."""
 
-    def reads(self, group: list[RecordStretch], rows: int, size: int) -> Iterator[list[Read]]:
-        """What several stretches say, a lot of each in turn, so that copies of an event are together.
+    def reads(self, group: list[RecordRange], rows: int, size: int) -> Iterator[list[Read]]:
+        """What several ranges say, a lot of each in turn, so that copies of an event are together.
 
         ``rows`` and ``size`` are how many records and bytes all together say in a turn, about.
         """
         each, bytes_each = max(rows // len(group), 1), max(size // len(group), 1)
-        with _consumers([self.topics[stretch.replica] for stretch in group]) as consumers:
+        with _consumers([self.topics[part.replica] for part in group]) as consumers:
             said = (
-                self._lots(stretch, consumer, each, bytes_each)
-                for stretch, consumer in zip(group, consumers, strict=True)
+                self._lots(part, consumer, each, bytes_each)
+                for part, consumer in zip(group, consumers, strict=True)
             )
             for turn in zip_longest(*said):
                 yield [read for read in turn if read is not None]
 
-    def _lots(self, stretch: RecordStretch, consumer: "Consumer", rows: int, size: int) -> Iterator[Read]:
+    def _lots(self, part: RecordRange, consumer: "Consumer", rows: int, size: int) -> Iterator[Read]:
         waiting: list[Message] = []
         held = 0
-        for message in self._messages(stretch, consumer):
+        for message in self._messages(part, consumer):
             waiting.append(message)
             held += len(message.value() or b"")
             if len(waiting) >= rows or held >= size:
-                yield self._read(stretch, waiting)
+                yield self._read(part, waiting)
                 waiting, held = [], 0
         if waiting:
-            yield self._read(stretch, waiting)
+            yield self._read(part, waiting)
 
-    def _messages(self, stretch: RecordStretch, consumer: "Consumer") -> "Iterator[Message]":
-        """The records of a stretch; offsets without a record are passed over."""
+    def _messages(self, part: RecordRange, consumer: "Consumer") -> "Iterator[Message]":
+        """The records of a range; offsets without a record are passed over."""
         from confluent_kafka import KafkaError, TopicPartition
 
-        topic = self.topics[stretch.replica]
-        consumer.assign([TopicPartition(topic.name, stretch.partition, stretch.begin)])
-        reached, heard = stretch.begin, time.monotonic()
-        while reached < stretch.end:
-            for message in consumer.consume(min(TOGETHER, stretch.end - reached), 1.0):
+        topic = self.topics[part.replica]
+        consumer.assign([TopicPartition(topic.name, part.partition, part.begin)])
+        reached, heard = part.begin, time.monotonic()
+        while reached < part.end:
+            for message in consumer.consume(min(TOGETHER, part.end - reached), 1.0):
                 error, offset = message.error(), message.offset() or 0
                 if error is not None and error.code() != KafkaError._PARTITION_EOF:
-                    raise _unreadable(topic, stretch, reached, error)
-                if offset >= stretch.end:
+                    raise _unreadable(topic, part, reached, error)
+                if offset >= part.end:
                     return
                 if error is None:
                     yield message
                     reached, heard = offset + 1, time.monotonic()
             if time.monotonic() - heard > self.patience:
-                wanted = f"{topic.name}[{stretch.partition}]@{reached}"
+                wanted = f"{topic.name}[{part.partition}]@{reached}"
                 silent = BrokerError(f"{topic.servers} gave nothing of {wanted} for {self.patience:g} s")
                 silent.add_note("Is the broker up? The query goes on from its checkpoint when it is.")
                 raise silent
 
-    def _read(self, stretch: RecordStretch, messages: "list[Message]") -> Read:
-        topic = self.topics[stretch.replica].name
+    def _read(self, part: RecordRange, messages: "list[Message]") -> Read:
+        topic = self.topics[part.replica].name
         offsets = np.array([message.offset() for message in messages], np.int64)
         values = [message.value() for message in messages]
         found = self.format.read(values, self.records.value)
         numbers = _within(found.origin) if self.several else None
-        source, channel = f"{topic}[{stretch.partition}]", f"{topic}-{stretch.partition}"
+        source, channel = f"{topic}[{part.partition}]", f"{topic}-{part.partition}"
         place = _RecordPlace(source, channel=channel, offsets=offsets[found.origin], rows=numbers)
-        read = read_rows(self.layout, self._with_rest(found.rows, found.origin, stretch, messages), place)
+        read = read_rows(self.layout, self._with_rest(found.rows, found.origin, part, messages), place)
         for n, reason in found.refused:
             raw = (values[n] or b"").decode(errors="replace")
             where = f"{source}@{offsets[n]}"
-            read.refused.append(Refusal(Rule.MALFORMED.value, reason, stretch.replica, where, raw))
+            read.refused.append(Refusal(Rule.MALFORMED.value, reason, part.replica, where, raw))
         return read
 
     def _with_rest(
         self,
         rows: pa.RecordBatch,
         origin: NDArray[np.int64],
-        stretch: RecordStretch,
+        part: RecordRange,
         messages: "list[Message]",
     ) -> pa.RecordBatch:
         """Rows with the columns that stand beside the value."""
@@ -175,7 +175,7 @@ class Reader:
             columns.append(pa.array(times).cast(pa.timestamp("us", "UTC")))
         if self.records.replica is not None:
             codes = pa.repeat(pa.scalar(0, pa.int32()), rows.num_rows)
-            columns.append(pa.DictionaryArray.from_arrays(codes, [stretch.replica]))
+            columns.append(pa.DictionaryArray.from_arrays(codes, [part.replica]))
         return pa.RecordBatch.from_arrays(columns, names=self.records.schema().names)
 
 
@@ -189,10 +189,10 @@ def _text(key: bytes | str) -> str:
     return key if isinstance(key, str) else key.decode(errors="replace")
 
 
-def _unreadable(topic: Topic, stretch: RecordStretch, reached: int, error: Any) -> Exception:
+def _unreadable(topic: Topic, part: RecordRange, reached: int, error: Any) -> Exception:
     from confluent_kafka import KafkaError
 
-    where = f"{topic.name}[{stretch.partition}]@{reached}"
+    where = f"{topic.name}[{part.partition}]@{reached}"
     if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
         gone = TopicError(f"{where} is no longer there: records were deleted before they were read")
         gone.add_note("Keep records for longer (retention.ms, retention.bytes), and begin a new checkpoint.")

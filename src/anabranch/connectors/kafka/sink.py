@@ -35,7 +35,7 @@ from anabranch.engines.spark.merge import POLICY
 from anabranch.engines.spark.query.begun_with import begun_with, check_begun_with, topic_sink
 from anabranch.engines.spark.query.check import went_back
 from anabranch.engines.spark.query.checkpoint import query_id
-from anabranch.engines.spark.query.failure import told_to_driver
+from anabranch.engines.spark.query.failure import errors_to_driver
 from anabranch.engines.spark.query.provenance import check_apart, folder_of, is_numbered
 from anabranch.engines.spark.query.seal import seal
 from anabranch.engines.spark.query.start import check_elements, check_streaming, check_trigger, started
@@ -194,7 +194,7 @@ class KafkaWriter(DataSourceStreamArrowWriter):
         task, batch = context.partitionId(), int(context.getLocalProperty(_BATCH) or 0)
         sending, stables, refused, changed = self.sending, [], [], []
         frontiers: dict[Frontier, bytes] = {}
-        with told_to_driver(), _sender(sending, f"{task}", batch) as send:
+        with errors_to_driver(), _sender(sending, f"{task}", batch) as send:
             for rows in iterator:
                 elements, told, own, refusals = apart(rows)
                 refused += refusals
@@ -228,7 +228,7 @@ class KafkaWriter(DataSourceStreamArrowWriter):
             stables.append(frontiers[behind])
         assert len(stables) <= 1, "one shard says the stable"
         sending = self.sending
-        with told_to_driver():
+        with errors_to_driver():
             if stables:
                 with _sender(sending, "stable", batchId) as send:
                     for partition in Cluster(_topic(sending)).partitions():

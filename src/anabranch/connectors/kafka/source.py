@@ -28,9 +28,9 @@ from anabranch.connectors.files.debezium import Debezium
 from anabranch.connectors.files.values import Format
 from anabranch.connectors.kafka.cluster import Cluster, Positions, Topic, TopicError
 from anabranch.connectors.kafka.formats import Arrow, Avro, Json
-from anabranch.connectors.kafka.reading import Reader, Records, RecordStretch
+from anabranch.connectors.kafka.reading import Reader, RecordRange, Records
 from anabranch.engines.spark.parcel_rows import parcel_columns, parcel_rows
-from anabranch.engines.spark.query.failure import told_to_driver
+from anabranch.engines.spark.query.failure import errors_to_driver
 from anabranch.engines.spark.transport.packing import BYTES, Packing
 
 if TYPE_CHECKING:
@@ -95,9 +95,9 @@ class KafkaSource(DataSource):
 
 
 class RecordsPartition(InputPartition):
-    """Stretches of records that one task reads, each group by itself."""
+    """Ranges of records that one task reads, each group by itself."""
 
-    def __init__(self, groups: list[list[RecordStretch]]) -> None:
+    def __init__(self, groups: list[list[RecordRange]]) -> None:
         self.groups = groups
 
 
@@ -118,7 +118,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Where a new checkpoint begins."""
-        with told_to_driver():
+        with errors_to_driver():
             return {name: self._place(name, self._begins) for name in self.topics}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -131,13 +131,13 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
         """The end of what is there."""
-        with told_to_driver():
+        with errors_to_driver():
             return {name: self._place(name, lambda cluster, ps: cluster.ends(ps)) for name in self.topics}
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """The end of what is read next: some of every partition, as much as it has to catch up with."""
         there = self.target if self.target is not None else self.reportLatestOffset()
-        with told_to_driver():
+        with errors_to_driver():
             self._check(start, there)
             most = limit.max_rows if isinstance(limit, ReadMaxRows) else self.feeds.rows
             whole = isinstance(limit, ReadAllAvailable)
@@ -164,12 +164,12 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         pieces = -(-self.tasks // max(len(numbers), 1))
         groups = []
         for number in numbers:
-            stretches = [
+            ranges = [
                 _pieces(name, number, start.get(name, _NOTHING)["next"].get(str(number), 0), to, pieces)
                 for name, place in end.items()
                 if (to := place["next"].get(str(number))) is not None
             ]
-            groups += [[one for one in turn if one is not None] for turn in zip_longest(*stretches)]
+            groups += [[one for one in turn if one is not None] for turn in zip_longest(*ranges)]
         groups = [group for group in groups if group]
         return [
             RecordsPartition(groups[n :: self.tasks]) for n in range(max(1, min(self.tasks, len(groups))))
@@ -178,7 +178,7 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: RecordsPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """What a task reads, as rows of parcels."""
         feeds, packing = self.feeds, self.packing
-        with told_to_driver():
+        with errors_to_driver():
             reader = Reader(
                 self.topics,
                 feeds.form(),
@@ -231,6 +231,6 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 _NOTHING: Mapping[str, Any] = {"next": {}}
 
 
-def _pieces(name: str, number: int, begin: int, end: int, pieces: int) -> list[RecordStretch]:
+def _pieces(name: str, number: int, begin: int, end: int, pieces: int) -> list[RecordRange]:
     cuts = sorted({begin + (end - begin) * n // pieces for n in range(pieces + 1)})
-    return [RecordStretch(name, number, a, b) for a, b in pairwise(cuts)]
+    return [RecordRange(name, number, a, b) for a, b in pairwise(cuts)]

@@ -212,19 +212,19 @@ def delta_schema(schema: pa.Schema) -> Schema:
         raise TableError(f"Delta has no table of these columns: {str(reason).splitlines()[0]}") from None
 
 
-def _unknown(kind: pa.DataType) -> str | None:
+def _unknown(dtype: pa.DataType) -> str | None:
     """What in a type Delta does not know, if anything."""
-    if pa.types.is_nested(kind):
-        parts = [kind.field(n).type for n in range(kind.num_fields)]
+    if pa.types.is_nested(dtype):
+        parts = [dtype.field(n).type for n in range(dtype.num_fields)]
         if not parts:
             return "structs without fields"
         return next((reason for part in parts if (reason := _unknown(part))), None)
-    if pa.types.is_null(kind):
+    if pa.types.is_null(dtype):
         return "columns without a type"
     try:
-        Schema.from_arrow(pa.schema([pa.field("column", kind)]))
+        Schema.from_arrow(pa.schema([pa.field("column", dtype)]))
     except Exception:
-        return f"{kind}"
+        return f"{dtype}"
     return None
 
 

@@ -272,7 +272,7 @@ def _check_types(schema: pa.Schema) -> None:
             raise error from None
 
 
-def _without_type(kind: pa.DataType) -> bool:
-    if pa.types.is_nested(kind):
-        return any(_without_type(kind.field(n).type) for n in range(kind.num_fields))
-    return bool(pa.types.is_null(kind) or pa.types.is_duration(kind))
+def _without_type(dtype: pa.DataType) -> bool:
+    if pa.types.is_nested(dtype):
+        return any(_without_type(dtype.field(n).type) for n in range(dtype.num_fields))
+    return bool(pa.types.is_null(dtype) or pa.types.is_duration(dtype))

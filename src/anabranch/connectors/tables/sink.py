@@ -35,7 +35,7 @@ from anabranch.engines.spark.query.begun_with import begun_with, check_begun_wit
 from anabranch.engines.spark.query.begun_with import table_sink as sink_settings
 from anabranch.engines.spark.query.check import went_back
 from anabranch.engines.spark.query.checkpoint import begun, known_query, query_id
-from anabranch.engines.spark.query.failure import told_to_driver
+from anabranch.engines.spark.query.failure import errors_to_driver
 from anabranch.engines.spark.query.provenance import check_apart, folder_of, is_numbered
 from anabranch.engines.spark.query.seal import seal
 from anabranch.engines.spark.query.start import check_elements, check_streaming, check_trigger, started
@@ -238,7 +238,7 @@ class TableWriter:
     def __call__(self, frame: "DataFrame", batch: int) -> None:
         """Write a micro-batch; its rows are computed in any case, for Spark writes its state with them."""
         rows = frame.toArrow()
-        with told_to_driver():
+        with errors_to_driver():
             self.write(rows, batch)
             if self.checkpoint is not None:
                 seal(self.checkpoint, batch)

@@ -108,15 +108,15 @@ def plain_columns(rows: pa.Schema) -> pa.Schema:
     return pa.schema([pa.field(field.name, nullable(field.type)) for field in fields])
 
 
-def nullable(kind: pa.DataType) -> pa.DataType:
+def nullable(dtype: pa.DataType) -> pa.DataType:
     """The same type, in which any value may be null."""
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, nullable(field.type)) for field in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(nullable(kind.key_type), nullable(kind.item_type))
-    if pa.types.is_list(kind):
-        return pa.list_(nullable(kind.value_type))
-    return kind
+    if pa.types.is_struct(dtype):
+        return pa.struct([pa.field(field.name, nullable(field.type)) for field in dtype])
+    if pa.types.is_map(dtype):
+        return pa.map_(nullable(dtype.key_type), nullable(dtype.item_type))
+    if pa.types.is_list(dtype):
+        return pa.list_(nullable(dtype.value_type))
+    return dtype
 
 
 def check_names(payload: Iterable[str], own: Iterable[str], kind: str) -> None:

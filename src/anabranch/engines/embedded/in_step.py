@@ -65,7 +65,7 @@ def _merged(
                 output = merger.push(name, batch)
             else:
                 speaking.remove(name)
-                if speaking and merger.inputs[name].said != FOREVER:
+                if speaking and merger.inputs[name].frontier != FOREVER:
                     output = merger.detach(name)
             if len(output):
                 yield output

@@ -208,7 +208,7 @@ class Merger:
         batch, _ = merge.fitted(batch)
         first = tally.elements + tally.refused + 1
         valid, invalid, _ = checked_elements(
-            batch.with_origin(Origin(np.arange(first, first + len(batch)))), one.said
+            batch.with_origin(Origin(np.arange(first, first + len(batch)))), one.frontier
         )
         if invalid and isinstance(self.answers.on_invalid, Raise):
             error = answered(name, invalid, self.answers)

@@ -69,8 +69,8 @@ def _refuse(merger: Merger, rule: Rule, name: str, turn: Batch) -> None:
     merge = merger.merge
     tally = merge.tallies.setdefault(name, Tally())
     merge.declared.setdefault(name, Side())
-    said = merge.inputs[name].said if name in merge.inputs else tally.said
+    frontier = merge.inputs[name].frontier if name in merge.inputs else tally.frontier
     for row in range(len(turn)):
         tally.refused += 1
         position = tally.elements + tally.refused
-        merger.answers.on_invalid(Violation(rule, position, turn.element(row), said, name))
+        merger.answers.on_invalid(Violation(rule, position, turn.element(row), frontier, name))

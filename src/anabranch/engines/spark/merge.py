@@ -358,8 +358,8 @@ def _check_rows(rows: object) -> None:
     raise error
 
 
-def _clock(kind: pa.DataType) -> pa.DataType:
-    return pa.int64() if pa.types.is_integer(kind) else kind
+def _clock(dtype: pa.DataType) -> pa.DataType:
+    return pa.int64() if pa.types.is_integer(dtype) else dtype
 
 
 def _in_ticks(layout: Layout, schema: pa.Schema) -> Layout:

@@ -12,7 +12,7 @@ from anabranch.model.time import FOREVER
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ParcelRows:
     """Some rows of a parcel that one voice says."""
 
     voice: Voice
@@ -53,15 +53,15 @@ class Turn:
 
     voice: Voice
     last: int
-    stretches: list[Stretch]
+    parts: list[ParcelRows]
 
 
-def one_after_the_other(stretches: Sequence[Stretch]) -> tuple[Parcel, NDArray[np.int64]]:
-    """Stretches as rows of one parcel; those of one parcel are not copied."""
-    parcel = stretches[0].parcel
-    if all(stretch.parcel is parcel for stretch in stretches):
-        return parcel, np.concatenate([stretch.rows for stretch in stretches])
-    parcel = joined([stretch.alone() for stretch in stretches])
+def one_after_the_other(parts: Sequence[ParcelRows]) -> tuple[Parcel, NDArray[np.int64]]:
+    """Rows of parcels as rows of one parcel; those of one parcel are not copied."""
+    parcel = parts[0].parcel
+    if all(part.parcel is parcel for part in parts):
+        return parcel, np.concatenate([part.rows for part in parts])
+    parcel = joined([part.alone() for part in parts])
     return parcel, np.arange(len(parcel))
 
 
@@ -70,66 +70,66 @@ def turns_of(parcels: Sequence[Parcel], *, at_one_instant: bool) -> dict[tuple[s
 
     Channels without an order say all in one turn where ``at_one_instant``.
     """
-    spoken = _stretches(parcels)
+    spoken = _parts(parcels)
     if at_one_instant:
-        spoken = {name: _at_one_instant(stretches) for name, stretches in spoken.items()}
-    return {name: list(_turns(stretches)) for name, stretches in spoken.items()}
+        spoken = {name: _at_one_instant(parts) for name, parts in spoken.items()}
+    return {name: list(_turns(parts)) for name, parts in spoken.items()}
 
 
-def _stretches(parcels: Sequence[Parcel]) -> dict[tuple[str, str], list[Stretch]]:
+def _parts(parcels: Sequence[Parcel]) -> dict[tuple[str, str], list[ParcelRows]]:
     """What every channel of every replica says, in order, those that say nothing to this shard included."""
-    found: dict[tuple[str, str], list[Stretch]] = {}
+    found: dict[tuple[str, str], list[ParcelRows]] = {}
     for parcel in parcels:
         bounds = np.searchsorted(parcel.voice, np.arange(len(parcel.voices) + 1))
         for n, voice in enumerate(parcel.voices):
             rows = np.arange(bounds[n], bounds[n + 1])
-            found.setdefault((voice.replica, voice.channel), []).append(Stretch(voice, parcel, rows))
-    for stretches in found.values():
-        stretches.sort(key=lambda stretch: stretch.voice.sequence)
+            found.setdefault((voice.replica, voice.channel), []).append(ParcelRows(voice, parcel, rows))
+    for parts in found.values():
+        parts.sort(key=lambda part: part.voice.sequence)
     return {key: found[key] for key in sorted(found)}
 
 
-def _at_one_instant(stretches: list[Stretch]) -> list[Stretch]:
-    """Stretches of one channel as one, where their order is not known."""
-    voice = stretches[0].voice
-    if voice.ordered or len(stretches) == 1:
-        return stretches
-    sequence = np.concatenate([stretch.sequences() for stretch in stretches])
-    voice = replace(voice, last=max(stretch.voice.last for stretch in stretches))
+def _at_one_instant(parts: list[ParcelRows]) -> list[ParcelRows]:
+    """Rows of one channel as one, where their order is not known."""
+    voice = parts[0].voice
+    if voice.ordered or len(parts) == 1:
+        return parts
+    sequence = np.concatenate([part.sequences() for part in parts])
+    voice = replace(voice, last=max(part.voice.last for part in parts))
     parcel = replace(
-        joined([stretch.parcel.take(stretch.rows) for stretch in stretches]),
+        joined([part.parcel.take(part.rows) for part in parts]),
         voices=(voice,),
         voice=np.zeros(len(sequence), np.int32),
         row=sequence - voice.sequence,
     )
-    return [Stretch(voice, parcel, np.arange(len(sequence)))]
+    return [ParcelRows(voice, parcel, np.arange(len(sequence)))]
 
 
-def _turns(stretches: list[Stretch]) -> Iterator[Turn]:
-    """What one channel says in each round; stretches whose ranges overlap are one turn."""
+def _turns(parts: list[ParcelRows]) -> Iterator[Turn]:
+    """What one channel says in each round; parts whose ranges overlap are one turn."""
     begin = 0
-    while begin < len(stretches):
-        last, end = stretches[begin].voice.last, begin + 1
-        while end < len(stretches) and stretches[end].voice.sequence <= last:
-            last = max(last, stretches[end].voice.last)
+    while begin < len(parts):
+        last, end = parts[begin].voice.last, begin + 1
+        while end < len(parts) and parts[end].voice.sequence <= last:
+            last = max(last, parts[end].voice.last)
             end += 1
-        yield Turn(stretches[begin].voice, last, _in_order(stretches[begin:end]))
+        yield Turn(parts[begin].voice, last, _in_order(parts[begin:end]))
         begin = end
 
 
-def _in_order(stretches: list[Stretch]) -> list[Stretch]:
-    """Stretches of one channel whose ranges overlap, cut where another goes on."""
-    if len(stretches) == 1:
-        return stretches
-    sequence = np.concatenate([stretch.sequences() for stretch in stretches])
-    owner = np.repeat(np.arange(len(stretches)), [len(stretch.rows) for stretch in stretches])
-    row = np.concatenate([stretch.rows for stretch in stretches])
+def _in_order(parts: list[ParcelRows]) -> list[ParcelRows]:
+    """Parts of one channel whose ranges overlap, cut where another goes on."""
+    if len(parts) == 1:
+        return parts
+    sequence = np.concatenate([part.sequences() for part in parts])
+    owner = np.repeat(np.arange(len(parts)), [len(part.rows) for part in parts])
+    row = np.concatenate([part.rows for part in parts])
     order = np.argsort(sequence, kind="stable")
     cuts = np.flatnonzero(np.diff(owner[order])) + 1
     return [
-        Stretch(stretches[owner[part[0]]].voice, stretches[owner[part[0]]].parcel, row[part])
-        for part in np.split(order, cuts)
-        if len(part)
+        ParcelRows(parts[owner[run[0]]].voice, parts[owner[run[0]]].parcel, row[run])
+        for run in np.split(order, cuts)
+        if len(run)
     ]
 
 

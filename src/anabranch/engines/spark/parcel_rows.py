@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from anabranch.engines.spark.order import TASK_ROWS
-from anabranch.engines.spark.query.failure import told_to_driver
+from anabranch.engines.spark.query.failure import errors_to_driver
 from anabranch.engines.spark.transport import parcel
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.engines.spark.transport.slices import sliced
@@ -50,7 +50,7 @@ def packed(rows: "DataFrame", packing: Packing, ids: tuple[int, ...]) -> "DataFr
         context = TaskContext.get()
         task = context.partitionId() if context else 0
         own = (batch.rename_columns(names) for batch in batches)
-        with told_to_driver():
+        with errors_to_driver():
             yield from parcel_rows(_reads(own, packing, task), packing, ids)
 
     from pyspark.sql.types import StructField, StructType

@@ -16,10 +16,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch.engines.spark.order import Stretch, Turn
+from anabranch.engines.spark.order import ParcelRows, Turn
 from anabranch.model.batch import Kind
 from anabranch.model.identity import Words
-from anabranch.model.slots import NOBODY
+from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING
 
 Channels: TypeAlias = dict[tuple[str, str], list[Turn]]
@@ -29,14 +29,14 @@ Shows: TypeAlias = Callable[[str, Words, NDArray[np.int64], NDArray[np.int64]], 
 _GONE = BEGINNING
 
 
-def set_aside(channels: Channels, shows: Shows) -> tuple[Channels, dict[str, list[list[Stretch]]]]:
+def set_aside(channels: Channels, shows: Shows) -> tuple[Channels, dict[str, list[list[ParcelRows]]]]:
     """What is heard as it was read, and of each replica what is heard after it.
 
     The latter is a list for each of the times between attaches and detaches of a replica.
     """
     if not any(_adjusts(turn) for turns in channels.values() for turn in turns):
         return channels, {}
-    aside: dict[str, list[list[Stretch]]] = {}
+    aside: dict[str, list[list[ParcelRows]]] = {}
     for replica, instants in _instants(channels).items():
         first, *others = [_Instant.of(parts) for parts in instants]
         aside[replica] = [first.out_of_order(lambda *events, who=replica: shows(who, *events))]
@@ -51,7 +51,7 @@ def set_aside(channels: Channels, shows: Shows) -> tuple[Channels, dict[str, lis
 
 def _adjusts(turn: Turn) -> bool:
     return not turn.voice.ordered and any(
-        (part.parcel.kind[part.rows] == Kind.ADJUST).any() for part in turn.stretches
+        (part.parcel.kind[part.rows] == Kind.ADJUST).any() for part in turn.parts
     )
 
 
@@ -59,11 +59,11 @@ def _shows_nothing(words: Words, start: NDArray[np.int64], end: NDArray[np.int64
     return np.zeros(len(start), np.int64)
 
 
-def _instants(channels: Channels) -> dict[str, list[list[Stretch]]]:
+def _instants(channels: Channels) -> dict[str, list[list[ParcelRows]]]:
     """The events of each replica, in the order in which rounds come to them, cut where it comes or goes."""
-    found: dict[str, list[list[Stretch]]] = {}
+    found: dict[str, list[list[ParcelRows]]] = {}
     for turns in zip_longest(*channels.values()):
-        for part in (part for turn in turns if turn is not None for part in turn.stretches):
+        for part in (part for turn in turns if turn is not None for part in turn.parts):
             instants = found.setdefault(part.voice.replica, [[]])
             kind = part.parcel.kind[part.rows]
             bounds = [0, *(np.flatnonzero(kind >= Kind.ATTACH) + 1).tolist(), len(kind)]
@@ -78,17 +78,17 @@ def _instants(channels: Channels) -> dict[str, list[list[Stretch]]]:
 def _without(turn: Turn, gone: Mapping[int, list[NDArray[np.int64]]]) -> Turn:
     """A turn without the rows of parcels that are gone."""
     parts = []
-    for part in turn.stretches:
+    for part in turn.parts:
         rows = np.concatenate([np.empty(0, np.int64), *gone.get(id(part.parcel), [])])
         parts.append(replace(part, rows=part.rows[~np.isin(part.rows, rows)]) if len(rows) else part)
-    return replace(turn, stretches=parts)
+    return replace(turn, parts=parts)
 
 
 @dataclass(frozen=True, slots=True)
 class _Instant:
     """Events of one replica as they were read, in columns."""
 
-    parts: list[Stretch]
+    parts: list[ParcelRows]
     part: NDArray[np.int64]
     row: NDArray[np.int64]
     words: Words
@@ -98,7 +98,7 @@ class _Instant:
     adjusts: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, parts: list[Stretch]) -> "_Instant":
+    def of(cls, parts: list[ParcelRows]) -> "_Instant":
         row = np.concatenate([np.empty(0, np.int64), *(part.rows for part in parts)])
         nothing = np.empty((0, 2), np.uint64)
 
@@ -119,7 +119,7 @@ class _Instant:
 
     def out_of_order(
         self, shows: Callable[[Words, NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]
-    ) -> list[Stretch]:
+    ) -> list[ParcelRows]:
         """The rows that cannot be heard where they were read, in an order in which they can."""
         groups = list(self._doubtful())
         if not groups:
@@ -138,9 +138,9 @@ class _Instant:
             if same is not None:
                 late += [(n, int(self.part[row]), row) for n, row in enumerate(order[same:])]
         late.sort()
-        return [self._stretch(run) for run in _runs(late)]
+        return [self._part(run) for run in _runs(late)]
 
-    def _stretch(self, run: list[tuple[int, int, int]]) -> Stretch:
+    def _part(self, run: list[tuple[int, int, int]]) -> ParcelRows:
         return replace(self.parts[run[0][1]], rows=self.row[[row for _, _, row in run]])
 
     def _doubtful(self) -> Iterator[NDArray[np.int64]]:
@@ -173,7 +173,7 @@ class _Instant:
         leaving: dict[int, list[int]] = {}
         for row in reversed(rows):
             leaving.setdefault(self._leaves(row), []).append(row)
-        path, trail = [(begin, NOBODY)], []
+        path, trail = [(begin, NONE)], []
         while path:
             if leaving.get(path[-1][0]):
                 row = leaving[path[-1][0]].pop()
@@ -212,7 +212,7 @@ class _Instant:
         return None
 
 
-def _identities(part: Stretch) -> Words:
+def _identities(part: ParcelRows) -> Words:
     parcel = part.parcel
     assert parcel.identities is not None, "what is packed has identities"
     return parcel.identities[parcel.place[part.rows]]

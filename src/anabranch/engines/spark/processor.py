@@ -15,7 +15,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from anabranch.engines.spark.assignment import Assignment
 from anabranch.engines.spark.journal import Journal, kept_by_spark
 from anabranch.engines.spark.next_level import for_later_levels
-from anabranch.engines.spark.query.failure import told_to_driver
+from anabranch.engines.spark.query.failure import errors_to_driver
 from anabranch.engines.spark.query.shard_status import shard_status
 from anabranch.engines.spark.query.status import ShardStatus
 from anabranch.engines.spark.shard import Heard
@@ -67,7 +67,7 @@ class ShardProcessor(StatefulProcessor):
         from anabranch.engines.spark.transport.frames import frame
 
         number = self.assignment.level.number
-        with told_to_driver():
+        with errors_to_driver():
             mine: list[Any] = []
             later: list[Any] = []
             for one in rows:

@@ -23,7 +23,7 @@ from anabranch.engines.flow import Flow
 from anabranch.engines.spark.answering import Answering
 from anabranch.engines.spark.assignment import Assignment
 from anabranch.engines.spark.order import (
-    Stretch,
+    ParcelRows,
     Turn,
     one_after_the_other,
     origin_of,
@@ -93,10 +93,10 @@ class Shard:
         self.left_out: Counter[tuple[str, str]] = Counter()
         """How many rows of each replica of an edge were refused at the gate, since the beginning."""
         self._now = Heard()
-        self._waiting: list[Stretch] = []
+        self._waiting: list[ParcelRows] = []
         self._whose = ("", "")
         self._events = self._bytes = 0
-        self._aside: dict[tuple[str, str], list[list[Stretch]]] = {}
+        self._aside: dict[tuple[str, str], list[list[ParcelRows]]] = {}
         self._at_the_end: dict[tuple[str, str, str], int] = {}
         if states is None:
             for gate in self.gates.values():
@@ -182,18 +182,18 @@ class Shard:
     def _says(self, edge: str, turn: Turn) -> None:
         """Let a channel say what it says; stables of unordered channels wait until the end."""
         spoken = turn.voice.sequence - 1
-        for stretch in turn.stretches:
-            kind = self._count(edge, stretch)
+        for part in turn.parts:
+            kind = self._count(edge, part)
             begin = 0
             for cut in np.flatnonzero(kind >= Kind.ATTACH).tolist():
-                self._elements(edge, stretch, stretch.rows[begin:cut])
-                place = int(stretch.sequences()[cut])
+                self._elements(edge, part, part.rows[begin:cut])
+                place = int(part.sequences()[cut])
                 if place > spoken + 1:
                     self._know(edge, turn.voice)
                 self._says_what_waited(edge, turn.voice.replica)
-                self._control(edge, stretch, stretch.rows[cut : cut + 1])
+                self._control(edge, part, part.rows[cut : cut + 1])
                 begin, spoken = cut + 1, place
-            self._elements(edge, stretch, stretch.rows[begin:])
+            self._elements(edge, part, part.rows[begin:])
         if turn.last > spoken:
             self._know(edge, turn.voice)
 
@@ -201,18 +201,18 @@ class Shard:
         """Let a replica say what was set aside, before it comes or goes or the micro-batch ends."""
         if not self._aside.get((edge, replica)):
             return
-        for stretch in self._aside[edge, replica].pop(0):
-            self._count(edge, stretch)
-            self._elements(edge, stretch, stretch.rows)
+        for part in self._aside[edge, replica].pop(0):
+            self._count(edge, part)
+            self._elements(edge, part, part.rows)
 
-    def _count(self, edge: str, stretch: Stretch) -> NDArray[np.int8]:
+    def _count(self, edge: str, part: ParcelRows) -> NDArray[np.int8]:
         """Count what sources say by kind, and changes by what happened; the kinds."""
-        kind = stretch.parcel.kind[stretch.rows]
+        kind = part.parcel.kind[part.rows]
         if edge not in self._sources:
             return kind
         counts = dict(zip(KINDS, np.bincount(kind, minlength=len(KINDS)).tolist(), strict=True))
         if self.inlets[edge].of_changes:
-            ops = stretch.parcel.old_end[stretch.rows][kind == Kind.INSERT]
+            ops = part.parcel.old_end[part.rows][kind == Kind.INSERT]
             counts |= {op.name.lower(): int((ops == op).sum()) for op in Op}
         self._now.heard.update({name: count for name, count in counts.items() if count})
         return kind
@@ -223,13 +223,13 @@ class Shard:
         if name in gate.frontiers:
             gate.speaks(name, voice.channel)
 
-    def _elements(self, edge: str, stretch: Stretch, rows: NDArray[np.int64]) -> None:
-        parcel, voice, gate = stretch.parcel, stretch.voice, self.gates[edge]
+    def _elements(self, edge: str, part: ParcelRows, rows: NDArray[np.int64]) -> None:
+        parcel, voice, gate = part.parcel, part.voice, self.gates[edge]
         if not len(rows):
             return
         name = self._name(edge, voice.replica)
         if name not in gate.frontiers:
-            self._refuse_all(edge, stretch, rows)
+            self._refuse_all(edge, part, rows)
             return
         reached = gate.speaks(name, voice.channel)
         if self.inlets[edge].of_changes and not voice.ordered:
@@ -246,15 +246,15 @@ class Shard:
             name, voice.channel, kind, parcel.start[rows], parcel.end[rows], parcel.old_end[rows]
         )
         if (rules != VALID).any():
-            batch = _batch(replace(stretch, rows=rows))
+            batch = _batch(replace(part, rows=rows))
             groups = refused_by_times(batch, rules, reached, of_changes=self.inlets[edge].of_changes)
             for one in _in_order(list(groups)):
                 self.refuse(edge, name, one)
-        events = replace(stretch, rows=rows[(rules == VALID) & (kind != Kind.STABLE)])
+        events = replace(part, rows=rows[(rules == VALID) & (kind != Kind.STABLE)])
         if len(events.rows):
             self._wait(edge, name, events)
 
-    def _wait(self, edge: str, name: str, events: Stretch) -> None:
+    def _wait(self, edge: str, name: str, events: ParcelRows) -> None:
         """Let events of a replica be pushed with those of its other channels, if they are few."""
         if self._whose != (edge, name):
             self._push_waiting()
@@ -277,12 +277,12 @@ class Shard:
             self.answering.pushed.append((edge, batch))
         self.flow.push(edge, batch, name)
 
-    def _control(self, edge: str, stretch: Stretch, row: NDArray[np.int64]) -> None:
+    def _control(self, edge: str, part: ParcelRows, row: NDArray[np.int64]) -> None:
         self._push_waiting()
-        gate, name = self.gates[edge], self._name(edge, stretch.voice.replica)
-        attaches = stretch.parcel.kind[row[0]] == Kind.ATTACH
+        gate, name = self.gates[edge], self._name(edge, part.voice.replica)
+        attaches = part.parcel.kind[row[0]] == Kind.ATTACH
         if not self.inlets[edge].replicas or (name not in gate.frontiers and not attaches):
-            self._refuse_all(edge, stretch, row)
+            self._refuse_all(edge, part, row)
             return
         if name in gate.frontiers and (not attaches or gate.frontiers[name]):
             mine = {
@@ -290,7 +290,7 @@ class Shard:
             }
             self._settle(mine)
         if attaches:
-            guarantee = int(stretch.parcel.start[row[0]])
+            guarantee = int(part.parcel.start[row[0]])
             promises = guarantee != BEGINNING and gate.admission.is_complete(name)
             gate.attach(name, guarantee if promises else None)
         else:
@@ -316,10 +316,10 @@ class Shard:
             self.answering.of_operator(node, refused)
         self.answering.pushed = []
 
-    def _refuse_all(self, edge: str, stretch: Stretch, rows: NDArray[np.int64]) -> None:
+    def _refuse_all(self, edge: str, part: ParcelRows, rows: NDArray[np.int64]) -> None:
         """Refuse rows of one who is not there."""
-        batch, nothing = _batch(replace(stretch, rows=rows)), np.full(len(rows), BEGINNING)
-        self.refuse(edge, stretch.voice.replica, Refused(Rule.DETACHED_INPUT, batch, nothing))
+        batch, nothing = _batch(replace(part, rows=rows)), np.full(len(rows), BEGINNING)
+        self.refuse(edge, part.voice.replica, Refused(Rule.DETACHED_INPUT, batch, nothing))
 
     def refuse(self, edge: str, replica: str, refused: Refused) -> None:
         """Answer for rows of a replica that do not pass the gate."""
@@ -393,9 +393,9 @@ def _in_order(groups: list[Refused]) -> list[Refused]:
     return sorted(singles, key=lambda one: int(one.batch.origin.number[0]) if one.batch.origin else 0)
 
 
-def _batch(stretch: Stretch) -> Batch:
+def _batch(part: ParcelRows) -> Batch:
     """Rows of a parcel with their origins."""
-    return stretch.parcel.batch(stretch.rows).with_origin(origin_of(stretch.parcel, stretch.rows))
+    return part.parcel.batch(part.rows).with_origin(origin_of(part.parcel, part.rows))
 
 
 def _together(parts: list[Batch]) -> Iterator[Batch]:

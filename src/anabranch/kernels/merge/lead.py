@@ -12,7 +12,7 @@ from anabranch.kernels.merge.reaction import BY_LATEST
 from anabranch.kernels.merge.sides import Sides
 from anabranch.model.compiled import inner
 from anabranch.model.output_policy import Pace
-from anabranch.model.slots import NOBODY
+from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING, FOREVER
 
 PACES = {Pace.SLOWEST: 0, Pace.FASTEST: 1}
@@ -33,11 +33,11 @@ def join_all(sides: Sides, stable: int) -> None:
 
 @inner
 def leader(sides: Sides) -> Any:
-    """Who decides what is absent: the furthest complete input that has joined, or NOBODY."""
-    found = np.int64(NOBODY)
+    """Who decides what is absent: the furthest complete input that has joined, or NONE."""
+    found = np.int64(NONE)
     for i in range(len(sides.attached)):
         leads = sides.attached[i] and sides.complete[i] and sides.joined[i]
-        if leads and (found == NOBODY or _is_ahead(sides, sides.reached, i, found)):
+        if leads and (found == NONE or _is_ahead(sides, sides.reached, i, found)):
             found = np.int64(i)
     return found
 
@@ -58,12 +58,12 @@ def _standing(sides: Sides, i: int) -> int:
 @inner
 def followed(sides: Sides, far: Any) -> Any:
     """Whom the policy follows: of those who come first the furthest, by one of the columns of the inputs."""
-    found, best = np.int64(NOBODY), 0
+    found, best = np.int64(NONE), 0
     for i in range(len(sides.attached)):
         if not sides.attached[i]:
             continue
         standing = _standing(sides, i)
-        if found == NOBODY or standing > best or (standing == best and _is_ahead(sides, far, i, found)):
+        if found == NONE or standing > best or (standing == best and _is_ahead(sides, far, i, found)):
             found, best = np.int64(i), standing
     return found
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from anabranch.kernels.merge.nodes import EXTRA, START, Nodes
 from anabranch.kernels.merge.sides import Sides
 from anabranch.model.compiled import compiled, inlined, inner
-from anabranch.model.slots import NOBODY
+from anabranch.model.slots import NONE
 
 FIRST, RECENT, CREATOR, OWN, CAME = range(EXTRA, EXTRA + 5)
 """Cells of a node: its first entry, the one that was last looked for, who showed it first, one more than how
@@ -116,16 +116,16 @@ def shown(ledgers: Ledgers, entry: int, slot: int) -> Any:
 
 @inner
 def _before(nodes: Nodes, ledgers: Ledgers, node: int, end: int) -> Any:
-    """The last entry of a node before an end, or NOBODY.
+    """The last entry of a node before an end, or NONE.
 
     It is looked for from the recent one on: an event that is prolonged again and again leaves ends behind,
     and does not pass them each time.
     """
     before = nodes.cells[node, RECENT]
-    if before != NOBODY and ledgers.cells[before, END] >= end:
-        before = np.int64(NOBODY)
-    entry = nodes.cells[node, FIRST] if before == NOBODY else ledgers.cells[before, NEXT]
-    while entry != NOBODY and ledgers.cells[entry, END] < end:
+    if before != NONE and ledgers.cells[before, END] >= end:
+        before = np.int64(NONE)
+    entry = nodes.cells[node, FIRST] if before == NONE else ledgers.cells[before, NEXT]
+    while entry != NONE and ledgers.cells[entry, END] < end:
         before, entry = entry, ledgers.cells[entry, NEXT]
     nodes.cells[node, RECENT] = before
     return before
@@ -133,20 +133,20 @@ def _before(nodes: Nodes, ledgers: Ledgers, node: int, end: int) -> Any:
 
 @inner
 def entry_with(nodes: Nodes, ledgers: Ledgers, node: int, end: int) -> Any:
-    """The entry of a node for an end, or NOBODY."""
+    """The entry of a node for an end, or NONE."""
     before = _before(nodes, ledgers, node, end)
-    entry = nodes.cells[node, FIRST] if before == NOBODY else ledgers.cells[before, NEXT]
-    if entry != NOBODY and ledgers.cells[entry, END] == end:
+    entry = nodes.cells[node, FIRST] if before == NONE else ledgers.cells[before, NEXT]
+    if entry != NONE and ledgers.cells[entry, END] == end:
         return entry
-    return np.int64(NOBODY)
+    return np.int64(NONE)
 
 
 @inner
 def entry_for(nodes: Nodes, ledgers: Ledgers, node: int, end: int) -> Any:
     """The entry of a node for an end, which is made where there is none."""
     before = _before(nodes, ledgers, node, end)
-    entry = nodes.cells[node, FIRST] if before == NOBODY else ledgers.cells[before, NEXT]
-    if entry != NOBODY and ledgers.cells[entry, END] == end:
+    entry = nodes.cells[node, FIRST] if before == NONE else ledgers.cells[before, NEXT]
+    if entry != NONE and ledgers.cells[entry, END] == end:
         return entry
     ledgers.unused[0] -= 1
     made = np.int64(ledgers.free[ledgers.unused[0]])
@@ -154,7 +154,7 @@ def entry_for(nodes: Nodes, ledgers: Ledgers, node: int, end: int) -> Any:
         ledgers.cells[made, column] = 0
     ledgers.cells[made, END] = end
     ledgers.cells[made, NEXT] = entry
-    if before == NOBODY:
+    if before == NONE:
         nodes.cells[node, FIRST] = made
     else:
         ledgers.cells[before, NEXT] = made
@@ -167,7 +167,7 @@ def list_entries(nodes: Nodes, ledgers: Ledgers, order: Any, entries: Any) -> No
     row = 0
     for place in range(len(order)):
         entry = nodes.cells[order[place], FIRST]
-        while entry != NOBODY:
+        while entry != NONE:
             for column in range(ledgers.cells.shape[1]):
                 entries[row, column] = ledgers.cells[entry, column]
             entries[row, NEXT] = place
@@ -179,7 +179,7 @@ def list_entries(nodes: Nodes, ledgers: Ledgers, order: Any, entries: Any) -> No
 def link_entries(nodes: Nodes, ledgers: Ledgers, entries: Any) -> None:
     """Give nodes the entries that `list_entries` wrote out, node n those of the n-th."""
     for node in range(len(nodes.cells)):
-        nodes.cells[node, FIRST] = nodes.cells[node, RECENT] = NOBODY
+        nodes.cells[node, FIRST] = nodes.cells[node, RECENT] = NONE
     for row in range(len(entries)):
         entry = entry_for(nodes, ledgers, entries[row, NEXT], entries[row, END])
         for column in range(GIVEN, entries.shape[1]):
@@ -196,11 +196,11 @@ def _drop(ledgers: Ledgers, entry: int) -> None:
 def drop_all(nodes: Nodes, ledgers: Ledgers, node: int) -> None:
     """Forget all entries of a node."""
     entry = nodes.cells[node, FIRST]
-    while entry != NOBODY:
+    while entry != NONE:
         following = ledgers.cells[entry, NEXT]
         _drop(ledgers, entry)
         entry = following
-    nodes.cells[node, FIRST] = NOBODY
+    nodes.cells[node, FIRST] = NONE
 
 
 @inner
@@ -219,17 +219,17 @@ def prune(nodes: Nodes, ledgers: Ledgers, node: int, stable: int) -> None:
     """Drop the dead entries of a node that are no evidence any more: frozen ends of a half-frozen one."""
     if nodes.cells[node, START] >= stable:
         return
-    before, entry = np.int64(NOBODY), nodes.cells[node, FIRST]
-    while entry != NOBODY and ledgers.cells[entry, END] < stable:
+    before, entry = np.int64(NONE), nodes.cells[node, FIRST]
+    while entry != NONE and ledgers.cells[entry, END] < stable:
         following = ledgers.cells[entry, NEXT]
         if not _is_dead(ledgers, entry):
             before = entry
         else:
-            if before == NOBODY:
+            if before == NONE:
                 nodes.cells[node, FIRST] = following
             else:
                 ledgers.cells[before, NEXT] = following
-            nodes.cells[node, RECENT] = NOBODY
+            nodes.cells[node, RECENT] = NONE
             _drop(ledgers, entry)
         entry = following
 
@@ -257,7 +257,7 @@ def hear(
             left = entry_with(nodes, ledgers, node, old_end)
         else:
             left = entry_for(nodes, ledgers, node, old_end)
-        if left != NOBODY:
+        if left != NONE:
             showed = shown(ledgers, left, slot)
             if showed or not complete:
                 ledgers.cells[left, TOWARDS + 2 * slot + 1] += 1
@@ -275,7 +275,7 @@ def hear(
 def total_shown(nodes: Nodes, ledgers: Ledgers, node: int, slot: int) -> int:
     """How many events an input shows."""
     total, entry = 0, nodes.cells[node, FIRST]
-    while entry != NOBODY:
+    while entry != NONE:
         total += shown(ledgers, entry, slot)
         entry = ledgers.cells[entry, NEXT]
     return total
@@ -308,7 +308,7 @@ def count_frozen(nodes: Nodes, ledgers: Ledgers, node: int, sides: Sides) -> Non
 def total_given(nodes: Nodes, ledgers: Ledgers, node: int) -> int:
     """How many events the output has."""
     total, entry = 0, nodes.cells[node, FIRST]
-    while entry != NOBODY:
+    while entry != NONE:
         total += ledgers.cells[entry, GIVEN]
         entry = ledgers.cells[entry, NEXT]
     return total

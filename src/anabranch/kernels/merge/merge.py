@@ -142,7 +142,7 @@ class Merge:
             before = self._agreed
             for one in self.inputs.values():
                 if self.sides.guarantee[one.number] <= before:
-                    self._agreed = max(self._agreed, self.policy.lagging(one.said))
+                    self._agreed = max(self._agreed, self.policy.lagging(one.frontier))
             joining = self._agreed > before
         return self._agreed
 
@@ -187,7 +187,7 @@ class Merge:
         number = self.attached(name).number
         _ = self.agreed  # what it has promised counts
         count_conduct(self, name)
-        self.tallies[name].said = self.inputs[name].said
+        self.tallies[name].frontier = self.inputs[name].frontier
         if self.kernel is not None:
             self.kernel.forget(number)
         if self.trail is not None:
@@ -223,12 +223,12 @@ class Merge:
         self.tallies[name].elements += len(batch)
         self._running()
         if lag:
-            one.said = int(batch.start.max(where=batch.kind == Kind.STABLE, initial=one.said))
+            one.frontier = int(batch.start.max(where=batch.kind == Kind.STABLE, initial=one.frontier))
             batch = self._lagging(batch)
         fed = self._fed(one.number, batch.told_apart_by(self.identity))
         if not lag:
             # Without a lag the loop has found the greatest stable already.
-            one.said = int(self.sides.reached[one.number])
+            one.frontier = int(self.sides.reached[one.number])
         return self._given(name, fed)
 
     def fitted(self, batch: Batch) -> tuple[Batch, Callable[[], None]]:
@@ -254,7 +254,7 @@ class Merge:
         one = self.attached(name)
         reached = self.policy.lagging(time)
         self.tallies[name].elements += 1
-        one.said = max(one.said, time)
+        one.frontier = max(one.frontier, time)
         kernel = self._running()
         if self.trail is None and not isinstance(kernel, Ordered):
             return self._given(name, self._kept(kernel.advance(one.number, reached)))

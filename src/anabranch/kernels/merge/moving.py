@@ -79,16 +79,16 @@ def tell_in_order(
     if old.latest >= old.stable:
         kernel.push(output, given.take(given.start == old.latest))
         for i, events in shown.items():
-            if sides.joined[i] and old.said.start[i] == old.latest:
+            if sides.joined[i] and old.last.start[i] == old.latest:
                 news.append(
                     kernel.push(
-                        i, events.take(np.flatnonzero(events.start == old.latest)[: old.said.number[i]])
+                        i, events.take(np.flatnonzero(events.start == old.latest)[: old.last.number[i]])
                     )
                 )
     kernel.forget(output)
     kernel.widen(sides)
     kernel.stable, kernel.latest, kernel.queues = old.stable, old.latest, old.queues
-    for new, known in zip(kernel.said, old.said, strict=True):
+    for new, known in zip(kernel.last, old.last, strict=True):
         new[:] = known
     return concat(news)
 

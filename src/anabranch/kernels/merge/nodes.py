@@ -33,7 +33,7 @@ from anabranch.kernels.store.heap import Heap, push
 from anabranch.model.compiled import compiled, inlined, inner
 from anabranch.model.murmur import mix
 from anabranch.model.payloads import PayloadStore
-from anabranch.model.slots import NOBODY, TAG_MASK, link_all, node_in, slot_of, tag_in, vacate_slot
+from anabranch.model.slots import NONE, TAG_MASK, link_all, node_in, slot_of, tag_in, vacate_slot
 from anabranch.model.time import BEGINNING
 
 ABSENT = BEGINNING
@@ -72,7 +72,7 @@ class Nodes(NamedTuple):
         ``voices`` is how many may shorten what is half frozen, each with a heap of its own.
         """
         return cls(
-            slots=np.full(2 * capacity, NOBODY, np.int64),
+            slots=np.full(2 * capacity, NONE, np.int64),
             cells=np.zeros((capacity, width), np.int64),
             free=np.arange(capacity, dtype=np.int32)[::-1].copy(),
             unused=np.array([capacity], np.int64),
@@ -208,7 +208,7 @@ def find(nodes: Nodes, tag: int, low: Any, high: Any, start: int) -> Any:
 
 @inlined
 def node_at(nodes: Nodes, slot: int) -> Any:
-    """The node of a slot, or NOBODY."""
+    """The node of a slot, or NONE."""
     return node_in(nodes.slots[slot])
 
 

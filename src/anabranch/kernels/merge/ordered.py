@@ -25,7 +25,7 @@ from anabranch.model.batch import Batch, Kind, concat
 from anabranch.model.compiled import compiled, inlined
 from anabranch.model.origin import Origin
 from anabranch.model.properties import Case, Fact
-from anabranch.model.slots import NOBODY
+from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING, FOREVER
 
 R0, R1, R2 = 0, 1, 2
@@ -41,7 +41,7 @@ _FACTS = {
 }
 
 
-class Said(NamedTuple):
+class LastInsert(NamedTuple):
     """State: the start of the last insert of each input, and how many of its inserts have it."""
 
     start: NDArray[np.int64]
@@ -51,7 +51,7 @@ class Said(NamedTuple):
     the latest start than are out."""
 
     @classmethod
-    def of_capacity(cls, capacity: int) -> "Said":
+    def of_capacity(cls, capacity: int) -> "LastInsert":
         """Nobody has said anything."""
         return cls(np.full(capacity, BEGINNING), *np.zeros((2, capacity), np.int64))
 
@@ -73,13 +73,13 @@ class Ordered:
     stable: int = BEGINNING
     latest: int = BEGINNING
     ties: Ties = field(init=False, repr=False)
-    said: Said = field(init=False, repr=False)
+    last: LastInsert = field(init=False, repr=False)
     queues: dict[int, list[Batch]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         assert self.case in _NUMBERS, f"{self.case.name} is not in order"
         self.ties = Ties.of_capacity(SMALL, self.sides.capacity if self.case is Case.R2 else 0)
-        self.said = Said.of_capacity(self.sides.capacity)
+        self.last = LastInsert.of_capacity(self.sides.capacity)
 
     @property
     def live(self) -> int:
@@ -93,7 +93,7 @@ class Ordered:
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        own = self.ties.nbytes + sum(column.nbytes for column in self.said)
+        own = self.ties.nbytes + sum(column.nbytes for column in self.last)
         return own + sum(_nbytes(part) for queue in self.queues.values() for part in queue)
 
     def push(self, i: int, batch: Batch) -> Batch:
@@ -111,17 +111,17 @@ class Ordered:
     def forget(self, i: int) -> None:
         """Number i has left; what is out stays."""
         self.queues.pop(i, None)
-        self.said.forget(i)
+        self.last.forget(i)
         if self.case is Case.R2:
             self.ties.shown[:, i] = 0
 
     def widen(self, sides: Sides) -> None:
         """The same inputs, with room for more."""
-        known = len(self.said.start)
-        said = Said.of_capacity(sides.capacity)
-        for new, old in zip(said, self.said, strict=True):
+        known = len(self.last.start)
+        last = LastInsert.of_capacity(sides.capacity)
+        for new, old in zip(last, self.last, strict=True):
             new[:known] = old
-        self.sides, self.said = sides, said
+        self.sides, self.last = sides, last
         if self.case is Case.R2:
             self.ties = self.ties.widened(sides.capacity)
 
@@ -131,7 +131,7 @@ class Ordered:
             "case": self.case.name,
             "stable": self.stable,
             "latest": self.latest,
-            "said": [column.tolist() for column in self.said],
+            "said": [column.tolist() for column in self.last],
             "queues": list(self.queues),
             "channels": [],
         }
@@ -154,7 +154,7 @@ class Ordered:
         loaded = cls(Case[state["case"]], sides, state["stable"], state["latest"])
         ties, *queues = batches
         loaded.ties = Ties.from_arrow(ties)
-        loaded.said = Said(*(np.array(column, np.int64) for column in state["said"]))
+        loaded.last = LastInsert(*(np.array(column, np.int64) for column in state["said"]))
         loaded.widen(sides)
         for n, i in enumerate(state["queues"]):
             origin = origin_of(state["channels"][n], queues[2 * n + 1])
@@ -168,8 +168,8 @@ class Ordered:
         while True:
             if pending:
                 i, batch = pending.pop()
-                said, rest, fact = self._merge(i, batch)
-                parts += [said] if len(said) else []
+                last, rest, fact = self._merge(i, batch)
+                parts += [last] if len(last) else []
                 if fact:
                     raise Broken(fact, concat(parts or [nothing]), [(i, rest), *reversed(pending)])
                 pending += [(i, rest)] if len(rest) else []
@@ -194,7 +194,7 @@ class Ordered:
             return Batch.of([])
         elements = concat(queue)
         if (elements.kind == Kind.INSERT).any():
-            self.said.forget(i)
+            self.last.forget(i)
         return elements
 
     def _merge(self, i: int, batch: Batch) -> tuple[Batch, Batch, Fact | None]:
@@ -210,14 +210,14 @@ class Ordered:
             (batch.kind, batch.start, batch.end),
             (tied, words),
             self.ties,
-            self.said,
+            self.last,
             self.sides,
             (self.stable, self.latest),
             rows,
         )
         if self.latest < self.stable:
             self.ties.used[0] = 0
-        elif alone != NOBODY and self.case is not Case.R0:
+        elif alone != NONE and self.case is not Case.R0:
             self._identify(batch.take(np.array([alone])))
         return _chosen(batch, rows[:out]), batch[stop:], _FACTS.get(fate)
 
@@ -246,7 +246,7 @@ class Ordered:
     def _queue(self, i: int, batch: Batch) -> None:
         rows = np.empty(len(batch), np.int64)
         stop, kept, fate = queue_up(
-            self.case is Case.R0, i, batch.kind, batch.start, self.said, self.sides, rows
+            self.case is Case.R0, i, batch.kind, batch.start, self.last, self.sides, rows
         )
         if kept:
             self.queues.setdefault(i, []).append(_chosen(batch, rows[:kept]))
@@ -284,29 +284,29 @@ def _nbytes(batch: Batch) -> int:
 
 
 @inlined
-def fate_of(strict: bool, kind: int, start: int, said: Said, i: int) -> Any:
+def fate_of(strict: bool, kind: int, start: int, last: LastInsert, i: int) -> Any:
     """The promise that an insert or adjust breaks by itself, or KEPT."""
     if kind == ADJUST:
         return ADJUSTED
-    if start < said.start[i]:
+    if start < last.start[i]:
         return WENT_BACK
-    if strict and start == said.start[i] and said.times[i] > 0:
+    if strict and start == last.start[i] and last.times[i] > 0:
         return STOOD_STILL
     return KEPT
 
 
 @inlined
-def say(said: Said, i: int, start: int, counts: int) -> None:
+def note_insert(last: LastInsert, i: int, start: int, counts: int) -> None:
     """An input has said one more insert, which counts (1) or came before it joined (0)."""
-    again = start == said.start[i]
-    said.times[i] = said.times[i] + 1 if again else 1
-    said.number[i] = said.number[i] + counts if again else counts
-    said.start[i] = start
+    again = start == last.start[i]
+    last.times[i] = last.times[i] + 1 if again else 1
+    last.number[i] = last.number[i] + counts if again else counts
+    last.start[i] = start
 
 
 @compiled
 def queue_up(
-    strict: bool, i: int, kind: Any, start: Any, said: Said, sides: Sides, rows: Any
+    strict: bool, i: int, kind: Any, start: Any, last: LastInsert, sides: Sides, rows: Any
 ) -> tuple[int, int, int]:
     """The rows of input i that may matter once it joins. Returns where it stopped, how many, and a fate."""
     kept = 0
@@ -314,10 +314,10 @@ def queue_up(
         if kind[row] == STABLE:
             sides.reached[i] = max(sides.reached[i], start[row])
         else:
-            fate = fate_of(strict, kind[row], start[row], said, i)
+            fate = fate_of(strict, kind[row], start[row], last, i)
             if fate != KEPT:
                 return row, kept, fate
-            say(said, i, start[row], 0)
+            note_insert(last, i, start[row], 0)
             if start[row] < sides.guarantee[i]:
                 continue
         rows[kept] = row
@@ -372,7 +372,7 @@ def merge(
     elements: tuple[Any, Any, Any],
     identified: tuple[Any, Any],
     ties: Ties,
-    said: Said,
+    last: LastInsert,
     sides: Sides,
     reached: tuple[int, int],
     rows: Any,
@@ -388,7 +388,7 @@ def merge(
     tied, words = identified
     stable, latest = reached
     waiting = _least_guarantee(sides)
-    out, next_tied, alone = 0, 0, NOBODY
+    out, next_tied, alone = 0, 0, NONE
     for row in range(len(kind)):
         time = start[row]
         if kind[row] == STABLE:
@@ -403,17 +403,17 @@ def merge(
             if is_tied:
                 low, high = words[next_tied, 0], words[next_tied, 1]
                 next_tied += 1
-            fate = fate_of(case == R0, kind[row], time, said, i)
+            fate = fate_of(case == R0, kind[row], time, last, i)
             if fate != KEPT:
                 return row, out, stable, latest, alone, fate
             if time < latest or time < stable:
-                say(said, i, time, 1)
+                note_insert(last, i, time, 1)
                 continue
             if time > latest:
                 latest = time
                 ties.used[0] = 0
-                alone = NOBODY if is_tied else row
-            number = said.number[i] if time == said.start[i] else 0
+                alone = NONE if is_tied else row
+            number = last.number[i] if time == last.start[i] else 0
             if case == R2:
                 fate = put_alike(ties, i, is_tied, low, high, end[row])
             elif case == R1:
@@ -423,7 +423,7 @@ def merge(
                 sides.disagreements[i] += end[row] != ties.end[0]
             if fate == DIFFERED:
                 return row, out, stable, latest, alone, fate
-            say(said, i, time, 1)
+            note_insert(last, i, time, 1)
             comes_out = fate == COMES_OUT
         if comes_out:
             rows[out] = row

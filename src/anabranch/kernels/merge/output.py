@@ -13,7 +13,7 @@ from anabranch.model.compiled import inlined
 from anabranch.model.payloads import PayloadStore
 
 
-class Said(NamedTuple):
+class Output(NamedTuple):
     """Rows of output, each with the place of its payload; and how many there are.
 
     Nothing that says a row looks for room: a loop does before it takes an element, of which one row may come,
@@ -28,7 +28,7 @@ class Said(NamedTuple):
     rows: NDArray[np.int64]
 
     @classmethod
-    def of_capacity(cls, capacity: int) -> "Said":
+    def of_capacity(cls, capacity: int) -> "Output":
         """Nothing, with room for this many rows."""
         return cls(
             np.empty(capacity, np.int8),
@@ -41,23 +41,23 @@ class Said(NamedTuple):
 
 
 def batch_of(
-    parts: list[Said], payloads: PayloadStore, payload: pa.RecordBatch, *, stables: bool = True
+    parts: list[Output], payloads: PayloadStore, payload: pa.RecordBatch, *, stables: bool = True
 ) -> Batch:
     """What was said, with payloads from a store or from rows that are not yet in it.
 
     Where ``stables`` are not wanted they are left out before payloads are gathered: to take them out of a
     batch gathers all payloads again, a third of the time of a merge.
     """
-    said = parts[0] if len(parts) == 1 else _joined(parts)
-    rows: Any = slice(int(said.rows[0]))
-    if not stables and holds(said.kind[rows], STABLE):
-        rows = np.flatnonzero(said.kind[rows] != STABLE)
-    columns = said.kind[rows], said.start[rows], said.end[rows], said.old_end[rows]
-    return Batch(*columns, payloads.rows_at(said.place[rows], payload))
+    output = parts[0] if len(parts) == 1 else _joined(parts)
+    rows: Any = slice(int(output.rows[0]))
+    if not stables and holds(output.kind[rows], STABLE):
+        rows = np.flatnonzero(output.kind[rows] != STABLE)
+    columns = output.kind[rows], output.start[rows], output.end[rows], output.old_end[rows]
+    return Batch(*columns, payloads.rows_at(output.place[rows], payload))
 
 
-def _joined(parts: list[Said]) -> Said:
-    joined = Said.of_capacity(sum(int(part.rows[0]) for part in parts))
+def _joined(parts: list[Output]) -> Output:
+    joined = Output.of_capacity(sum(int(part.rows[0]) for part in parts))
     for part in parts:
         begin, end = joined.rows[0], joined.rows[0] + part.rows[0]
         for column in range(len(joined) - 1):
@@ -67,32 +67,32 @@ def _joined(parts: list[Said]) -> Said:
 
 
 @inlined
-def _say(said: Said, kind: int, place: int, start: int, end: int, old_end: int) -> None:
-    row = said.rows[0]
-    said.kind[row] = kind
-    said.place[row] = place
-    said.start[row] = start
-    said.end[row] = end
-    said.old_end[row] = old_end
-    said.rows[0] = row + 1
+def _emit(output: Output, kind: int, place: int, start: int, end: int, old_end: int) -> None:
+    row = output.rows[0]
+    output.kind[row] = kind
+    output.place[row] = place
+    output.start[row] = start
+    output.end[row] = end
+    output.old_end[row] = old_end
+    output.rows[0] = row + 1
 
 
 @inlined
-def say_insert(said: Said, place: int, start: int, end: int) -> None:
+def emit_insert(output: Output, place: int, start: int, end: int) -> None:
     """One more event."""
-    _say(said, INSERT, place, start, end, 0)
+    _emit(output, INSERT, place, start, end, 0)
 
 
 @inlined
-def say_adjust(said: Said, place: int, start: int, old_end: int, end: int) -> None:
+def emit_adjust(output: Output, place: int, start: int, old_end: int, end: int) -> None:
     """Another end."""
-    _say(said, ADJUST, place, start, end, old_end)
+    _emit(output, ADJUST, place, start, end, old_end)
 
 
 @inlined
-def say_stable(said: Said, time: int, place: int) -> None:
-    """Nothing before this time changes any more; at the place there is a null row, or it is NOBODY."""
-    _say(said, STABLE, place, time, 0, 0)
+def emit_stable(output: Output, time: int, place: int) -> None:
+    """Nothing before this time changes any more; at the place there is a null row, or it is NONE."""
+    _emit(output, STABLE, place, time, 0, 0)
 
 
 class Notes(NamedTuple):

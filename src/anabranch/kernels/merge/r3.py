@@ -41,6 +41,16 @@ from anabranch.kernels.merge.nodes import (
     sort_changing,
     tag_of,
 )
+from anabranch.kernels.merge.output import (
+    Notes,
+    Output,
+    batch_of,
+    emit_adjust,
+    emit_insert,
+    emit_stable,
+    note,
+    noted,
+)
 from anabranch.kernels.merge.reaction import (
     BY_LATEST,
     BY_STABLE,
@@ -49,16 +59,6 @@ from anabranch.kernels.merge.reaction import (
     FIRST,
     QUORUM,
     Reaction,
-)
-from anabranch.kernels.merge.said import (
-    Notes,
-    Said,
-    batch_of,
-    note,
-    noted,
-    say_adjust,
-    say_insert,
-    say_stable,
 )
 from anabranch.kernels.merge.sides import Sides
 from anabranch.kernels.store.heap import pop, push
@@ -70,7 +70,7 @@ from anabranch.model.identity import Words
 from anabranch.model.output_policy import FirstThenFinal, OutputPolicy
 from anabranch.model.payloads import PayloadStore
 from anabranch.model.properties import Case, Fact
-from anabranch.model.slots import NOBODY
+from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING, FOREVER
 
 GIVEN, EVER, LEFT, SHOWN = range(EXTRA, EXTRA + 4)
@@ -118,11 +118,11 @@ def _keep_open(nodes: Nodes, node: int, time: int, inputs: int) -> None:
 @inner
 def _best_guess(nodes: Nodes, node: int, stable: int, sides: Sides) -> Any:
     """The end that the furthest attached input shows of a half-frozen node, or the one in the output."""
-    guess, best = nodes.cells[node, GIVEN], NOBODY
+    guess, best = nodes.cells[node, GIVEN], NONE
     for i in range(len(sides.attached)):
         if not sides.attached[i] or nodes.cells[node, SHOWN + i] < stable:
             continue
-        ahead = best == NOBODY or sides.reached[i] > sides.reached[best]
+        ahead = best == NONE or sides.reached[i] > sides.reached[best]
         if ahead or (
             sides.reached[i] == sides.reached[best] and sides.attached_as[i] < sides.attached_as[best]
         ):
@@ -175,13 +175,13 @@ def _visit(nodes: Nodes, node: int, time: int, first: int, stable: int, sides: S
 
 
 @inner
-def _change(nodes: Nodes, node: int, time: int, end: int, sides: Sides, said: Said) -> None:
+def _change(nodes: Nodes, node: int, time: int, end: int, sides: Sides, output: Output) -> None:
     """Say that a node has another end, and settle it."""
     start, place, given = nodes.cells[node, START], nodes.cells[node, PLACE], nodes.cells[node, GIVEN]
     if given == ABSENT:
-        say_insert(said, place, start, end)
+        emit_insert(output, place, start, end)
     else:
-        say_adjust(said, place, start, given, start if end == ABSENT else end)
+        emit_adjust(output, place, start, given, start if end == ABSENT else end)
     nodes.cells[node, GIVEN] = end
     if end < time or time == FOREVER:
         decide(nodes, node, time)
@@ -198,7 +198,14 @@ def _count_frozen(nodes: Nodes, node: int, sides: Sides) -> None:
 
 @inner
 def _advance(
-    nodes: Nodes, time: int, first: int, stable: int, sides: Sides, said: Said, null_row: int, counts: bool
+    nodes: Nodes,
+    time: int,
+    first: int,
+    stable: int,
+    sides: Sides,
+    output: Output,
+    null_row: int,
+    counts: bool,
 ) -> None:
     """Make the output agree with the input that leads as far as this stable makes it final."""
     count: Any = np.int64(0)
@@ -221,8 +228,8 @@ def _advance(
         sort_changing(nodes, count)
     for n in range(count):
         changed: Any = np.int64(nodes.changing[n])
-        _change(nodes, changed, time, _wanted(nodes, changed, time, first, stable, sides), sides, said)
-    say_stable(said, time, null_row)
+        _change(nodes, changed, time, _wanted(nodes, changed, time, first, stable, sides), sides, output)
+    emit_stable(output, time, null_row)
 
 
 @inner
@@ -259,40 +266,40 @@ def drain(
     stable: int,
     sides: Sides,
     remember: int,
-    said: Said,
+    output: Output,
     notes: Notes,
     null_row: int,
     counts: bool,
 ) -> tuple[int, int]:
     """Let inputs join and lead until none is ahead of the output, or the output may not have room.
 
-    ``null_row`` is the place of a payload that is null, or NOBODY; ``counts``: what is unfrozen is counted.
+    ``null_row`` is the place of a payload that is null, or NONE; ``counts``: what is unfrozen is counted.
     Returns the stable and DONE or NO_ROOM.
     """
     while True:
         join_all(sides, stable)
         first = leader(sides)
-        if first == NOBODY or sides.reached[first] <= stable:
+        if first == NONE or sides.reached[first] <= stable:
             _forget_passed(nodes, sides, remember, notes)
             return stable, DONE
         # A stable says one row of a node at most, and itself.
-        if len(said.kind) - said.rows[0] <= len(nodes.free) - nodes.unused[0]:
+        if len(output.kind) - output.rows[0] <= len(nodes.free) - nodes.unused[0]:
             return stable, NO_ROOM
         time = sides.reached[first]
-        _advance(nodes, time, first, stable, sides, said, null_row, counts)
+        _advance(nodes, time, first, stable, sides, output, null_row, counts)
         stable = time
 
 
 @inlined
-def _follow(nodes: Nodes, node: int, end: int, stable: int, sides: Sides, said: Said) -> None:
+def _follow(nodes: Nodes, node: int, end: int, stable: int, sides: Sides, output: Output) -> None:
     """Let the output change as an input did, where the output's stable allows it."""
     start, place, given = nodes.cells[node, START], nodes.cells[node, PLACE], nodes.cells[node, GIVEN]
     if given == ABSENT:
         if end > start >= stable:
-            say_insert(said, place, start, end)
+            emit_insert(output, place, start, end)
             nodes.cells[node, GIVEN] = end
     elif end != given and (start >= stable or (given >= stable and end >= stable)):
-        say_adjust(said, place, start, given, end)
+        emit_adjust(output, place, start, given, end)
         nodes.cells[node, GIVEN] = end if end > start else ABSENT
         if start < stable:
             _keep_open(nodes, node, stable, len(sides.attached))
@@ -326,7 +333,7 @@ def merge(
     sides: Sides,
     reaction: Reaction,
     remember: int,
-    said: Said,
+    output: Output,
     notes: Notes,
     created: Any,
     leave_out: bool,
@@ -341,12 +348,12 @@ def merge(
     kind, start, end, identity = elements
     cells = nodes.cells
     births, again, follows, settled = 0, 0, reaction.code == EVERY, False
-    null_row: Any = np.int64(NOBODY)
+    null_row: Any = np.int64(NONE)
     while True:
         # One place to drain from: each would be compiled with all that drains.
         if not settled:
             counts = reaction.code == BY_UNFROZEN
-            stable, state = drain(nodes, stable, sides, remember, said, notes, null_row, counts)
+            stable, state = drain(nodes, stable, sides, remember, output, notes, null_row, counts)
             if state != DONE:
                 return row, state, stable, births, again
             settled = True
@@ -364,11 +371,11 @@ def merge(
         tag = tag_of(low, high, start[row])
         slot = find(nodes, tag, low, high, start[row])
         node = node_at(nodes, slot)
-        if node == NOBODY:
+        if node == NONE:
             if kind[row] == ADJUST or start[row] < min(stable, nodes.queue[FORGOTTEN]):
                 row += 1
                 continue
-            if said.rows[0] == len(said.kind) or not nodes.unused[0]:
+            if output.rows[0] == len(output.kind) or not nodes.unused[0]:
                 return row, NO_ROOM, stable, births, again
             node = create(nodes, slot, tag, low, high, start[row], place + row)
             cells[node, GIVEN], cells[node, EVER], cells[node, LEFT] = ABSENT, 0, ABSENT
@@ -389,7 +396,7 @@ def merge(
             again += 1
             row += 1
             continue
-        elif said.rows[0] == len(said.kind):
+        elif output.rows[0] == len(output.kind):
             return row, NO_ROOM, stable, births, again
         was = cells[node, SHOWN + i]
         if was == cells[node, LEFT]:
@@ -401,7 +408,7 @@ def merge(
             cells[node, EVER] |= _bit(i)
         if reaction.code == FIRST:
             if was == ABSENT and cells[node, GIVEN] == ABSENT and end[row] > start[row] >= stable:
-                say_insert(said, cells[node, PLACE], start[row], end[row])
+                emit_insert(output, cells[node, PLACE], start[row], end[row])
                 cells[node, GIVEN] = end[row]
         elif reaction.code == QUORUM:
             if (
@@ -409,7 +416,7 @@ def merge(
                 and end[row] > start[row] >= stable
                 and _votes(nodes, node, sides) >= reaction.quorum
             ):
-                say_insert(said, cells[node, PLACE], start[row], end[row])
+                emit_insert(output, cells[node, PLACE], start[row], end[row])
                 cells[node, GIVEN] = end[row]
         else:
             if reaction.code >= BY_LATEST:
@@ -417,7 +424,7 @@ def merge(
                     _count_shown(nodes, node, i, kind[row] == INSERT, was, sides)
                 follows = leads_by_shown(sides, i, reaction.code)
             if follows:
-                _follow(nodes, node, end[row], stable, sides, said)
+                _follow(nodes, node, end[row], stable, sides, output)
         if cells[node, STATE] == HALF:
             _shorten(nodes, node, i, stable)
         row += 1
@@ -437,7 +444,7 @@ def _shown(nodes: Nodes, i: int, identity: Any, start: Any, end: Any, counts: An
     for row in range(len(start)):
         low, high = np.int64(identity[row, 0]), np.int64(identity[row, 1])
         node = node_at(nodes, find(nodes, tag_of(low, high, start[row]), low, high, start[row]))
-        counts[row] = node != NOBODY and nodes.cells[node, SHOWN + i] == end[row]
+        counts[row] = node != NONE and nodes.cells[node, SHOWN + i] == end[row]
 
 
 _NO_ELEMENTS = Batch.of([])
@@ -522,7 +529,7 @@ class R3:
 
     def settle(self) -> Batch:
         """Let inputs join and lead after some came or went."""
-        return self._say(NOBODY, Batch.of([]))
+        return self._run(NONE, Batch.of([]))
 
     def push(self, i: int, batch: Batch, *, leave_out: bool = False) -> Batch:
         """What comes out when an input says valid elements.
@@ -530,13 +537,13 @@ class R3:
         Those that show that there is no key are left out, or the first is `Broken`.
         """
         self.sides.idle[i] = False
-        return self._say(i, batch, leave_out=leave_out)
+        return self._run(i, batch, leave_out=leave_out)
 
     def advance(self, i: int, time: int) -> Batch:
         """What comes out when an input says a stable: `merge` begins with what follows from stables."""
         self.sides.idle[i] = False
         self.sides.reached[i] = max(self.sides.reached[i], time)
-        return self._say(i, _NO_ELEMENTS)
+        return self._run(i, _NO_ELEMENTS)
 
     def shows(
         self, i: int, identities: Words, start: NDArray[np.int64], end: NDArray[np.int64]
@@ -546,17 +553,17 @@ class R3:
         _shown(self.nodes, i, identities, start, end, counts)
         return counts
 
-    def _say(self, i: int, batch: Batch, *, leave_out: bool = False) -> Batch:
+    def _run(self, i: int, batch: Batch, *, leave_out: bool = False) -> Batch:
         payload = self.payloads.admit(batch.payload) if len(batch) else self.payloads.none()
         elements = batch.kind, batch.start, batch.end, batch.identities
         reaction = Reaction.of(self.policy, self.sides)
-        parts: list[Said] = []
+        parts: list[Output] = []
         born, repeats, row, state = [], [], 0, NO_ROOM
         while state == NO_ROOM:
             self.nodes = self.nodes.with_room(1)
             # A batch of a few events seldom says more rows than it has; what does is told to come again.
             few = 0 < len(batch) < _FEW and not parts
-            said = Said.of_capacity(len(batch) + 1 + (0 if few else self.nodes.used))
+            output = Output.of_capacity(len(batch) + 1 + (0 if few else self.nodes.used))
             created, again = np.empty(len(batch) - row, np.int32), np.empty(len(batch) - row, np.int32)
             row, state, self.stable, births, count = merge(
                 self.nodes,
@@ -568,7 +575,7 @@ class R3:
                 self.sides,
                 reaction,
                 self.remember,
-                said,
+                output,
                 self.notes,
                 created,
                 leave_out,
@@ -576,13 +583,13 @@ class R3:
             )
             born.append(created[:births])
             repeats.append(again[:count])
-            parts.append(said)
+            parts.append(output)
         self.repeats = repeats[0] if len(repeats) == 1 else np.concatenate(repeats)
-        output = batch_of(parts, self.payloads, payload, stables=self.stables)
+        result = batch_of(parts, self.payloads, payload, stables=self.stables)
         if self.notes.rows[0]:
             self.noted = noted(self.notes, self.payloads, payload)
         if len(batch):
             self.nodes.keep(self.payloads, payload, born[0] if len(born) == 1 else np.concatenate(born))
         if state == NOT_KEYED:
-            raise Broken(Fact.KEYED, output, [(i, batch[row:])])
-        return output
+            raise Broken(Fact.KEYED, result, [(i, batch[row:])])
+        return result

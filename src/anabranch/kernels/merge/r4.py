@@ -58,17 +58,17 @@ from anabranch.kernels.merge.nodes import (
     node_at,
     tag_of,
 )
+from anabranch.kernels.merge.output import (
+    Notes,
+    Output,
+    batch_of,
+    emit_adjust,
+    emit_insert,
+    noted,
+)
 from anabranch.kernels.merge.r4_stable import DONE, NO_ROOM, NOT_KEYED, ROWS, drain, keep_open, shorten
 from anabranch.kernels.merge.reaction import BY_LATEST, BY_STABLE, BY_UNFROZEN, EVERY, QUORUM, Reaction
 from anabranch.kernels.merge.reaction import FIRST as AT_ONCE
-from anabranch.kernels.merge.said import (
-    Notes,
-    Said,
-    batch_of,
-    noted,
-    say_adjust,
-    say_insert,
-)
 from anabranch.kernels.merge.sides import Sides
 from anabranch.kernels.store.heap import push
 from anabranch.kernels.store.saved import columns_of, matrix_of
@@ -79,7 +79,7 @@ from anabranch.model.identity import Words
 from anabranch.model.output_policy import FirstThenFinal, OutputPolicy, Pace
 from anabranch.model.payloads import PayloadStore
 from anabranch.model.properties import Case, Fact
-from anabranch.model.slots import NOBODY
+from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING
 
 
@@ -97,15 +97,15 @@ def _react(
     sides: Sides,
     reaction: Reaction,
     follows: bool,
-    said: Said,
+    output: Output,
 ) -> None:
     """What the policy lets out at an insert or an adjust, by which input i shows so many more events."""
     start, place = nodes.cells[node, START], nodes.cells[node, PLACE]
     if follows and adjusts:
         entry = entry_with(nodes, ledgers, node, old_end)
-        if entry != NOBODY and ledgers.cells[entry, GIVEN]:
+        if entry != NONE and ledgers.cells[entry, GIVEN]:
             if end != old_end and (start >= stable or (old_end >= stable and end >= stable)):
-                say_adjust(said, place, start, old_end, end)
+                emit_adjust(output, place, start, old_end, end)
                 ledgers.cells[entry, GIVEN] -= 1
                 if end > start:
                     ledgers.cells[entry_for(nodes, ledgers, node, end), GIVEN] += 1
@@ -122,7 +122,7 @@ def _react(
             votes += sides.attached[j] and total_shown(nodes, ledgers, node, j + 1) > given
         if votes < reaction.quorum:
             return
-    say_insert(said, place, start, end)
+    emit_insert(output, place, start, end)
     ledgers.cells[entry_for(nodes, ledgers, node, end), GIVEN] += 1
 
 
@@ -139,7 +139,7 @@ def merge(
     pace: int,
     reaction: Reaction,
     remember: int,
-    said: Said,
+    output: Output,
     notes: Notes,
     upcoming: Any,
     created: Any,
@@ -155,14 +155,14 @@ def merge(
     """
     kind, start, end, old_end, identity = elements
     births, tardy, again, settled = 0, 0, 0, False
-    null_row: Any = np.int64(NOBODY)
+    null_row: Any = np.int64(NONE)
     follows = reaction.code == EVERY
     while True:
         # One place to drain from: each would be compiled with all that drains.
         if not settled:
             counts = reaction.code == BY_UNFROZEN
             stable, state = drain(
-                nodes, ledgers, stable, sides, pace, remember, said, notes, upcoming, null_row, counts
+                nodes, ledgers, stable, sides, pace, remember, output, notes, upcoming, null_row, counts
             )
             if state != DONE:
                 return row, state, stable, births, tardy, again
@@ -178,21 +178,21 @@ def merge(
             row += 1
             continue
         # A row that is no stable says one row, and makes one node and (in `hear`) two entries, at most.
-        if said.rows[0] == len(said.kind) or ledgers.unused[0] < 2 or not nodes.unused[0]:
+        if output.rows[0] == len(output.kind) or ledgers.unused[0] < 2 or not nodes.unused[0]:
             return row, NO_ROOM, stable, births, tardy, again
         low, high = np.int64(identity[row, 0]), np.int64(identity[row, 1])
         tag = tag_of(low, high, start[row])
         slot = find(nodes, tag, low, high, start[row])
         node = node_at(nodes, slot)
         adjusts = kind[row] == ADJUST
-        if node != NOBODY and sides.keyed[i] and not adjusts and total_shown(nodes, ledgers, node, i + 1) > 0:
+        if node != NONE and sides.keyed[i] and not adjusts and total_shown(nodes, ledgers, node, i + 1) > 0:
             if not leave_out:
                 return row, NOT_KEYED, stable, births, tardy, again
             repeats[again] = row
             again += 1
             row += 1
             continue
-        if node == NOBODY:
+        if node == NONE:
             is_late = start[row] < stable and not sides.complete[i]
             is_news = start[row] >= min(stable, nodes.queue[FORGOTTEN]) and not adjusts
             if is_late or (sides.complete[i] and not is_news):
@@ -203,7 +203,7 @@ def merge(
                 row += 1
                 continue
             node = create(nodes, slot, tag, low, high, start[row], place + row)
-            nodes.cells[node, FIRST] = nodes.cells[node, RECENT] = NOBODY
+            nodes.cells[node, FIRST] = nodes.cells[node, RECENT] = NONE
             nodes.cells[node, CREATOR] = i
             for column in range(OWN, nodes.cells.shape[1]):
                 nodes.cells[node, column] = 0
@@ -239,7 +239,7 @@ def merge(
             sides,
             reaction,
             follows,
-            said,
+            output,
         )
         if adjusts:
             prune(nodes, ledgers, node, stable)
@@ -276,9 +276,9 @@ def _shown(nodes: Nodes, ledgers: Ledgers, i: int, identity: Any, start: Any, en
         low, high = np.int64(identity[row, 0]), np.int64(identity[row, 1])
         node = node_at(nodes, find(nodes, tag_of(low, high, start[row]), low, high, start[row]))
         counts[row] = 0
-        if node != NOBODY:
+        if node != NONE:
             entry = entry_with(nodes, ledgers, node, end[row])
-            counts[row] = shown(ledgers, entry, i + 1) if entry != NOBODY else 0
+            counts[row] = shown(ledgers, entry, i + 1) if entry != NONE else 0
 
 
 _NO_ELEMENTS = Batch.of([])
@@ -339,7 +339,7 @@ class R4:
             fold(cells, first, i + 1)
             clear(cells, first, i + 1)
         creator = self.nodes.cells[:, CREATOR]
-        creator[creator == i] = NOBODY
+        creator[creator == i] = NONE
         self.nodes.shorter_size[i + 1] = 0
         _let_those_who_left_shorten(self.nodes, self.ledgers, self.stable)
 
@@ -383,7 +383,7 @@ class R4:
 
     def settle(self) -> Batch:
         """Let inputs join and lead after some came or went."""
-        return self._say(NOBODY, Batch.of([]))
+        return self._run(NONE, Batch.of([]))
 
     def push(self, i: int, batch: Batch, *, leave_out: bool = False) -> Batch:
         """What comes out when an input says valid elements.
@@ -391,13 +391,13 @@ class R4:
         Where one that has a key repeats it, that is left out, or `Broken`.
         """
         self.sides.idle[i] = False
-        return self._say(i, batch, leave_out=leave_out)
+        return self._run(i, batch, leave_out=leave_out)
 
     def advance(self, i: int, time: int) -> Batch:
         """What comes out when an input says a stable: `merge` begins with what follows from stables."""
         self.sides.idle[i] = False
         self.sides.reached[i] = max(self.sides.reached[i], time)
-        return self._say(i, _NO_ELEMENTS)
+        return self._run(i, _NO_ELEMENTS)
 
     def shows(
         self, i: int, identities: Words, start: NDArray[np.int64], end: NDArray[np.int64]
@@ -407,7 +407,7 @@ class R4:
         _shown(self.nodes, self.ledgers, i, identities, start, end, counts)
         return counts
 
-    def _say(self, i: int, batch: Batch, *, leave_out: bool = False) -> Batch:
+    def _run(self, i: int, batch: Batch, *, leave_out: bool = False) -> Batch:
         payload = self.payloads.admit(batch.payload) if len(batch) else self.payloads.none()
         elements = batch.kind, batch.start, batch.end, batch.old_end, batch.identities
         reaction = Reaction.of(self.policy, self.sides)
@@ -416,7 +416,7 @@ class R4:
         while state == NO_ROOM:
             self.nodes = self.nodes.with_room(1)
             self.ledgers = self.ledgers.with_room(2)
-            said = Said.of_capacity(len(batch) - row + int(upcoming[ROWS]) + 1)
+            output = Output.of_capacity(len(batch) - row + int(upcoming[ROWS]) + 1)
             created, late, again = (np.empty(len(batch) - row, np.int32) for _ in range(3))
             row, state, self.stable, births, lates, agains = merge(
                 self.nodes,
@@ -430,7 +430,7 @@ class R4:
                 pace,
                 reaction,
                 self.remember,
-                said,
+                output,
                 self.notes,
                 upcoming,
                 created,
@@ -441,14 +441,14 @@ class R4:
             born.append(created[:births])
             tardy.append(late[:lates])
             repeats.append(again[:agains])
-            parts.append(said)
+            parts.append(output)
         self.late = tardy[0] if len(tardy) == 1 else np.concatenate(tardy)
         self.repeats = repeats[0] if len(repeats) == 1 else np.concatenate(repeats)
-        output = batch_of(parts, self.payloads, payload, stables=self.stables)
+        result = batch_of(parts, self.payloads, payload, stables=self.stables)
         if self.notes.rows[0]:
             self.noted = noted(self.notes, self.payloads, payload)
         if len(batch):
             self.nodes.keep(self.payloads, payload, born[0] if len(born) == 1 else np.concatenate(born))
         if state == NOT_KEYED:
-            raise Broken(Fact.KEYED, output, [(i, batch[row:])])
-        return output
+            raise Broken(Fact.KEYED, result, [(i, batch[row:])])
+        return result

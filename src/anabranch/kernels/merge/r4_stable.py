@@ -46,19 +46,19 @@ from anabranch.kernels.merge.nodes import (
     shorter,
     sort_changing,
 )
-from anabranch.kernels.merge.said import (
+from anabranch.kernels.merge.output import (
     Notes,
-    Said,
+    Output,
+    emit_adjust,
+    emit_insert,
+    emit_stable,
     note,
-    say_adjust,
-    say_insert,
-    say_stable,
 )
 from anabranch.kernels.merge.sides import Sides
 from anabranch.kernels.merge.wanted_ends import want_what_is_shown, want_what_stands
 from anabranch.kernels.store.heap import pop, push
 from anabranch.model.compiled import inlined, inner
-from anabranch.model.slots import NOBODY
+from anabranch.model.slots import NONE
 from anabranch.model.time import FOREVER
 
 DONE, NO_ROOM, NOT_KEYED = range(3)
@@ -72,7 +72,7 @@ CHANGING, ROWS = range(2)
 def _next_open(nodes: Nodes, ledgers: Ledgers, node: int, stable: int) -> Any:
     """The end in the output that freezes next, or FOREVER."""
     entry = nodes.cells[node, FIRST]
-    while entry != NOBODY:
+    while entry != NONE:
         if ledgers.cells[entry, GIVEN] and ledgers.cells[entry, END] >= stable:
             return ledgers.cells[entry, END]
         entry = ledgers.cells[entry, NEXT]
@@ -83,7 +83,7 @@ def _next_open(nodes: Nodes, ledgers: Ledgers, node: int, stable: int) -> Any:
 def _next_more(nodes: Nodes, ledgers: Ledgers, node: int, slot: int, stable: int) -> Any:
     """The first open end that a slot shows more often than the output has it, or ABSENT."""
     entry = nodes.cells[node, FIRST]
-    while entry != NOBODY:
+    while entry != NONE:
         end = ledgers.cells[entry, END]
         if end >= stable and shown(ledgers, entry, slot) > ledgers.cells[entry, GIVEN]:
             return end
@@ -127,7 +127,7 @@ def _settle(nodes: Nodes, ledgers: Ledgers, node: int, time: int, inputs: int) -
     """A node is as this stable leaves it."""
     prune(nodes, ledgers, node, time)
     entry, is_open = nodes.cells[node, FIRST], False
-    while entry != NOBODY:
+    while entry != NONE:
         is_open = is_open or (ledgers.cells[entry, GIVEN] > 0 and ledgers.cells[entry, END] >= time)
         entry = ledgers.cells[entry, NEXT]
     if is_open and time != FOREVER:
@@ -148,7 +148,7 @@ def _rows_of_change(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, time
     is_final = False
     half_frozen = nodes.cells[node, START] < stable
     entry = nodes.cells[node, FIRST]
-    while entry != NOBODY:
+    while entry != NONE:
         end, change = ledgers.cells[entry, END], ledgers.cells[entry, CHANGE]
         if change and (not half_frozen or end >= stable):
             is_final = is_final or end < time
@@ -170,7 +170,7 @@ def _visit(
     upcoming: Any,
 ) -> None:
     """Settle a node, or note it as one that changes."""
-    if first == NOBODY:
+    if first == NONE:
         want_what_stands(nodes, ledgers, node, stable, time, sides)
     else:
         want_what_is_shown(nodes, ledgers, node, stable, time, first, sides)
@@ -188,9 +188,9 @@ def _visit(
 
 @inner
 def _pick(nodes: Nodes, ledgers: Ledgers, node: int, open_from: int, sign: int, last: bool) -> Any:
-    """The first or the last open entry that has to lose (-1) or get (1) an event, or NOBODY."""
-    found, entry = np.int64(NOBODY), nodes.cells[node, FIRST]
-    while entry != NOBODY:
+    """The first or the last open entry that has to lose (-1) or get (1) an event, or NONE."""
+    found, entry = np.int64(NONE), nodes.cells[node, FIRST]
+    while entry != NONE:
         if ledgers.cells[entry, END] >= open_from and ledgers.cells[entry, CHANGE] * sign > 0:
             found = entry
             if not last:
@@ -214,25 +214,25 @@ def _get(ledgers: Ledgers, entry: int) -> Any:
 
 
 @inner
-def _change(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, time: int, said: Said) -> None:
+def _change(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, time: int, output: Output) -> None:
     """Say what makes the output have the ends that are wanted, as far as this stable makes them final."""
     start, place = nodes.cells[node, START], nodes.cells[node, PLACE]
     open_from = stable if start < stable else start
     more, entry = 0, nodes.cells[node, FIRST]
-    while entry != NOBODY:
+    while entry != NONE:
         if ledgers.cells[entry, END] >= open_from:
             more += ledgers.cells[entry, CHANGE]
         entry = ledgers.cells[entry, NEXT]
     for _ in range(-more):
         loser = _pick(nodes, ledgers, node, open_from, -1, False)
-        say_adjust(said, place, start, _lose(ledgers, loser), start)
+        emit_adjust(output, place, start, _lose(ledgers, loser), start)
     for _ in range(more):
         getter = _pick(nodes, ledgers, node, open_from, 1, False)
-        say_insert(said, place, start, _get(ledgers, getter))
+        emit_insert(output, place, start, _get(ledgers, getter))
     while True:
         loser = _pick(nodes, ledgers, node, open_from, -1, False)
         getter = _pick(nodes, ledgers, node, open_from, 1, False)
-        if loser == NOBODY:
+        if loser == NONE:
             return
         if ledgers.cells[getter, END] < time:
             if ledgers.cells[loser, END] >= time:
@@ -242,7 +242,7 @@ def _change(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, time: int, s
         else:
             return
         old_end = _lose(ledgers, loser)
-        say_adjust(said, place, start, old_end, _get(ledgers, getter))
+        emit_adjust(output, place, start, old_end, _get(ledgers, getter))
 
 
 @inner
@@ -262,7 +262,7 @@ def _look(
         if nodes.cells[node, STATE] == HALF:
             _visit(nodes, ledgers, node, time, first, stable, sides, upcoming)
     for slot in range(len(sides.attached) + 1):
-        if first not in (NOBODY, slot - 1):
+        if first not in (NONE, slot - 1):
             continue
         heap = shorter(nodes, slot)
         while heap.size[0] and heap.key[0] < time:
@@ -286,16 +286,16 @@ def _advance(
     stable: int,
     sides: Sides,
     upcoming: Any,
-    said: Said,
+    output: Output,
     null_row: int,
 ) -> None:
     """Make the output agree with who decides as far as this stable makes it final; there is room for it."""
     for n in range(upcoming[CHANGING]):
         changed: Any = np.int64(nodes.changing[n])
-        _change(nodes, ledgers, changed, stable, time, said)
+        _change(nodes, ledgers, changed, stable, time, output)
         _settle(nodes, ledgers, changed, time, len(sides.attached))
     upcoming[CHANGING] = upcoming[ROWS] = 0
-    say_stable(said, time, null_row)
+    emit_stable(output, time, null_row)
 
 
 @inner
@@ -303,7 +303,7 @@ def _differs(nodes: Nodes, ledgers: Ledgers, node: int, i: int, guarantee: int) 
     """The first end that an input shows and the output lacks, and the first of the opposite, or ABSENT."""
     extra, lacking = np.int64(ABSENT), np.int64(ABSENT)
     entry = nodes.cells[node, FIRST]
-    while entry != NOBODY:
+    while entry != NONE:
         more = shown(ledgers, entry, i + 1) - ledgers.cells[entry, GIVEN]
         if ledgers.cells[entry, END] >= guarantee:
             if more > 0 and extra == ABSENT:
@@ -328,7 +328,7 @@ def _compare(nodes: Nodes, ledgers: Ledgers, node: int, sides: Sides, notes: Not
         if not sides.complete[i] and missed > 0 and extra == ABSENT:
             sides.holes[i] += missed
             creator = nodes.cells[node, CREATOR]
-            if creator not in (NOBODY, i):
+            if creator not in (NONE, i):
                 sides.filled[creator] += missed
         else:
             note(notes, sides, i, nodes.cells[node, PLACE], nodes.cells[node, START], extra, lacking)
@@ -364,7 +364,7 @@ def drain(
     sides: Sides,
     pace: int,
     remember: int,
-    said: Said,
+    output: Output,
     notes: Notes,
     upcoming: Any,
     null_row: int,
@@ -372,20 +372,20 @@ def drain(
 ) -> tuple[int, int]:
     """Let inputs join and lead until none is ahead of the output, or the output may not have room.
 
-    ``null_row`` is the place of a payload that is null, or NOBODY; ``counts``: what is unfrozen is counted.
+    ``null_row`` is the place of a payload that is null, or NONE; ``counts``: what is unfrozen is counted.
     Returns the stable and DONE or NO_ROOM; then what is upcoming tells how many rows are needed, and the same
     inputs go on with it where it stopped.
     """
     while True:
         join_all(sides, stable)
         first = leader(sides)
-        time = next_stable(sides, pace) if first == NOBODY else sides.reached[first]
+        time = next_stable(sides, pace) if first == NONE else sides.reached[first]
         if time <= stable:
             _forget_passed(nodes, ledgers, sides, remember, notes)
             return stable, DONE
         if not upcoming[CHANGING]:
             _look(nodes, ledgers, time, first, stable, sides, upcoming, counts)
-        if len(said.kind) - said.rows[0] <= upcoming[ROWS]:
+        if len(output.kind) - output.rows[0] <= upcoming[ROWS]:
             return stable, NO_ROOM
-        _advance(nodes, ledgers, time, stable, sides, upcoming, said, null_row)
+        _advance(nodes, ledgers, time, stable, sides, upcoming, output, null_row)
         stable = time

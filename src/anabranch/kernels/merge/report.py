@@ -100,11 +100,11 @@ def note_disagreements(merge: Merge, kernel: R3 | R4) -> None:
 
 
 def _inputs(merge: Merge) -> Mapping[str, InputStatus]:
-    said = {
-        name: merge.inputs[name].said if name in merge.inputs else tally.said
+    frontiers = {
+        name: merge.inputs[name].frontier if name in merge.inputs else tally.frontier
         for name, tally in merge.tallies.items()
     }
-    furthest = max(said.values(), default=BEGINNING)
+    furthest = max(frontiers.values(), default=BEGINNING)
     total = max(int(merge.counts.sum()), 1)
     holding = _holding(merge)
     found = {}
@@ -117,8 +117,8 @@ def _inputs(merge: Merge) -> Mapping[str, InputStatus]:
             joined=one is not None and bool(merge.sides.joined[number]),
             idle=one is not None and bool(merge.sides.idle[number]),
             guarantee=int(merge.sides.guarantee[number]) if one else BEGINNING,
-            frontier=said[name],
-            lag=lag_of(said[name], furthest),
+            frontier=frontiers[name],
+            lag=lag_of(frontiers[name], furthest),
             elements=tally.elements,
             led=tally.led,
             share=tally.led / total,
@@ -138,10 +138,10 @@ def _holding(merge: Merge) -> set[str]:
     joined = {name: one for name, one in merge.inputs.items() if merge.sides.joined[one.number]}
     if merge.pace is not Pace.SLOWEST or any(merge.sides.complete[one.number] for one in joined.values()):
         return set()
-    said = {name: one.said for name, one in joined.items()}
-    slowest = min(said.values(), default=BEGINNING)
-    furthest = max((one.said for one in merge.inputs.values()), default=BEGINNING)
-    return {name for name, time in said.items() if time == slowest < furthest}
+    frontiers = {name: one.frontier for name, one in joined.items()}
+    slowest = min(frontiers.values(), default=BEGINNING)
+    furthest = max((one.frontier for one in merge.inputs.values()), default=BEGINNING)
+    return {name for name, time in frontiers.items() if time == slowest < furthest}
 
 
 def _stuck(merge: Merge) -> str | None:

@@ -44,7 +44,7 @@ def saved(merge: Merge) -> State:
         "remember": merge.remember,
         "attaches": merge.attaches,
         "sides": [column.astype(np.int64).tolist() for column in merge.sides],
-        "inputs": {name: [one.number, one.said, one.forced] for name, one in merge.inputs.items()},
+        "inputs": {name: [one.number, one.frontier, one.forced] for name, one in merge.inputs.items()},
         "declared": {name: _side_values(side) for name, side in merge.declared.items()},
         "tallies": {
             name: [getattr(tally, field) for field in Tally.__slots__]
@@ -90,8 +90,8 @@ def restore(merge: Merge, state: State) -> None:
     merge.sides = Sides.restored(values["sides"])
     merge.declared = {name: _side_of(side) for name, side in values["declared"].items()}
     merge.inputs = {
-        name: Input(number, merge.declared[name], said, forced)
-        for name, (number, said, forced) in values["inputs"].items()
+        name: Input(number, merge.declared[name], frontier, forced)
+        for name, (number, frontier, forced) in values["inputs"].items()
     }
     merge.tallies = {name: Tally(*counts) for name, counts in values["tallies"].items()}
     if values["choice"]:

@@ -18,18 +18,18 @@ class Tally:
     filled: int = 0
     late: int = 0
     removed: int = 0
-    said: int = BEGINNING
-    """The greatest stable it had said when it last left."""
+    frontier: int = BEGINNING
+    """Its greatest stable when it last left."""
 
 
 @dataclass(slots=True)
 class Input:
-    """State of one attached input: its number, what was declared, and the greatest stable it has said.
+    """State of one attached input: its number, what was declared, and its greatest stable.
 
     One that was forced has joined whatever it guarantees.
     """
 
     number: int
     declared: Side
-    said: int = BEGINNING
+    frontier: int = BEGINNING
     forced: bool = False

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from anabranch.model.application import INSERT
 from anabranch.model.compiled import compiled, inlined
 from anabranch.model.murmur import mix
-from anabranch.model.slots import NOBODY
+from anabranch.model.slots import NONE
 
 SMALL = 64
 
@@ -32,7 +32,7 @@ class Ties(NamedTuple):
     shown: NDArray[np.int64]
     """Copies by row and input; without inputs where events are told apart by number."""
     slot: NDArray[np.int32]
-    """The slot that leads to each row, or NOBODY."""
+    """The slot that leads to each row, or NONE."""
     slots: NDArray[np.int32]
     used: NDArray[np.int64]
     """How many rows there are, as an array of one."""
@@ -46,7 +46,7 @@ class Ties(NamedTuple):
             end=np.zeros(capacity, np.int64),
             given=np.zeros(capacity, np.int64),
             shown=np.zeros((capacity, inputs), np.int64),
-            slot=np.full(capacity, NOBODY, np.int32),
+            slot=np.full(capacity, NONE, np.int32),
             slots=np.zeros(2 * capacity, np.int32),
             used=np.zeros(1, np.int64),
         )
@@ -129,7 +129,7 @@ def append(ties: Ties, low: Any, high: Any, end: int, given: int) -> Any:
     ties.used[0] += 1
     ties.low[row], ties.high[row], ties.end[row] = low, high, end
     ties.given[row] = given
-    ties.slot[row] = NOBODY
+    ties.slot[row] = NONE
     for i in range(ties.shown.shape[1]):
         ties.shown[row, i] = 0
     return row
@@ -172,11 +172,11 @@ def find_tied(kind: Any, start: Any, stable: int, latest: int, rows: Any) -> tup
 
     Returns how many there are, and the most inserts of one start.
     """
-    count, run, most, before = 0, 0, 1, NOBODY
+    count, run, most, before = 0, 0, 1, NONE
     for row in range(len(kind)):
         if kind[row] != INSERT or start[row] < latest or start[row] < stable:
             continue
-        if before == NOBODY or start[row] != start[before]:
+        if before == NONE or start[row] != start[before]:
             run = 1
             if start[row] == latest:
                 rows[count] = row
@@ -190,7 +190,7 @@ def find_tied(kind: Any, start: Any, stable: int, latest: int, rows: Any) -> tup
             rows[count] = row
             count += 1
         before = row
-    if before != NOBODY and (count == 0 or rows[count - 1] != before):
+    if before != NONE and (count == 0 or rows[count - 1] != before):
         rows[count] = before
         count += 1
     return count, most

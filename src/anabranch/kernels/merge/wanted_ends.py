@@ -27,15 +27,15 @@ from anabranch.kernels.merge.ledgers import (
 from anabranch.kernels.merge.nodes import START, Nodes
 from anabranch.kernels.merge.sides import Sides
 from anabranch.model.compiled import inner
-from anabranch.model.slots import NOBODY
+from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING
 
 
 @inner
 def _first_open(nodes: Nodes, ledgers: Ledgers, node: int, open_from: int) -> Any:
-    """The first entry at or after a time, or NOBODY."""
+    """The first entry at or after a time, or NONE."""
     entry = nodes.cells[node, FIRST]
-    while entry != NOBODY and ledgers.cells[entry, END] < open_from:
+    while entry != NONE and ledgers.cells[entry, END] < open_from:
         entry = ledgers.cells[entry, NEXT]
     return entry
 
@@ -53,7 +53,7 @@ def want_what_is_shown(
     begin = _first_open(nodes, ledgers, node, stable) if half_frozen else nodes.cells[node, FIRST]
     missing, spare = 0, 0
     entry = begin
-    while entry != NOBODY:
+    while entry != NONE:
         more = shown(ledgers, entry, first + 1) - ledgers.cells[entry, GIVEN]
         ledgers.cells[entry, CHANGE] = more
         missing -= more
@@ -62,8 +62,8 @@ def want_what_is_shown(
     if not half_frozen:
         return
     while missing < 0:
-        entry, last = begin, np.int64(NOBODY)
-        while entry != NOBODY:
+        entry, last = begin, np.int64(NONE)
+        while entry != NONE:
             if ledgers.cells[entry, CHANGE] > 0:
                 last = entry
             entry = ledgers.cells[entry, NEXT]
@@ -88,11 +88,11 @@ def _fill_up(
 ) -> None:
     guess = _best_guess(nodes, ledgers, node, stable, sides)
     entry, moved = begin, 0
-    while entry != NOBODY:
+    while entry != NONE:
         surplus = max(-ledgers.cells[entry, CHANGE], 0)
         kept = max(surplus - skip, 0)
         skip = max(skip - surplus, 0)
-        if ledgers.cells[entry, END] >= time or guess == NOBODY:
+        if ledgers.cells[entry, END] >= time or guess == NONE:
             ledgers.cells[entry, CHANGE] += kept
         else:
             moved += kept
@@ -103,20 +103,20 @@ def _fill_up(
 
 @inner
 def _best_guess(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, sides: Sides) -> Any:
-    """The first open end that the furthest attached input shows, or NOBODY."""
-    guess, best = np.int64(NOBODY), NOBODY
+    """The first open end that the furthest attached input shows, or NONE."""
+    guess, best = np.int64(NONE), NONE
     for i in range(len(sides.attached)):
         if not sides.attached[i]:
             continue
-        if best != NOBODY and (
+        if best != NONE and (
             sides.reached[i] < sides.reached[best]
             or (sides.reached[i] == sides.reached[best] and sides.attached_as[i] > sides.attached_as[best])
         ):
             continue
         entry = _first_open(nodes, ledgers, node, stable)
-        while entry != NOBODY and not shown(ledgers, entry, i + 1):
+        while entry != NONE and not shown(ledgers, entry, i + 1):
             entry = ledgers.cells[entry, NEXT]
-        if entry != NOBODY:
+        if entry != NONE:
             guess, best = entry, i
     return guess
 
@@ -134,7 +134,7 @@ def want_what_stands(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, tim
         came = max(came, nodes.cells[node, column])
         gone = max(gone, nodes.cells[node, column + 1])
     entry = begin
-    while entry != NOBODY:
+    while entry != NONE:
         given += ledgers.cells[entry, GIVEN]
         ledgers.cells[entry, TAKEN] = 0
         entry = ledgers.cells[entry, NEXT]
@@ -147,9 +147,9 @@ def want_what_stands(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, tim
     if count:
         _tally_given(ledgers, begin)
         count -= _take(ledgers, begin, count, time)
-    last = np.int64(NOBODY)
+    last = np.int64(NONE)
     entry = begin
-    while entry != NOBODY:
+    while entry != NONE:
         for column in range(TOWARDS, ledgers.cells.shape[1], 2):
             if ledgers.cells[entry, column]:
                 last = entry
@@ -159,7 +159,7 @@ def want_what_stands(nodes: Nodes, ledgers: Ledgers, node: int, stable: int, tim
         # more events of an unfrozen one than it has removed moved one to an end, which is kept as evidence.
         ledgers.cells[last, TAKEN] += count
     entry = begin
-    while entry != NOBODY:
+    while entry != NONE:
         ledgers.cells[entry, CHANGE] = ledgers.cells[entry, TAKEN] - ledgers.cells[entry, GIVEN]
         entry = ledgers.cells[entry, NEXT]
 
@@ -171,7 +171,7 @@ def _tally(ledgers: Ledgers, begin: Any, time: Any, shows: bool, sides: Sides) -
     All have reached the beginning, those that left too, which are evidence of what stands.
     """
     entry = begin
-    while entry != NOBODY:
+    while entry != NONE:
         most: Any = np.int64(0)
         least: Any = np.int64(0)
         votes = np.int64(0)
@@ -195,7 +195,7 @@ def _tally(ledgers: Ledgers, begin: Any, time: Any, shows: bool, sides: Sides) -
 def _tally_given(ledgers: Ledgers, begin: Any) -> None:
     """How often the output has each end."""
     entry = begin
-    while entry != NOBODY:
+    while entry != NONE:
         ledgers.cells[entry, STANDING] = ledgers.cells[entry, GIVEN]
         ledgers.cells[entry, VOTES] = 0
         entry = ledgers.cells[entry, NEXT]
@@ -215,15 +215,15 @@ def _take(ledgers: Ledgers, begin: Any, count: Any, time: int) -> Any:
     """Take ends that were tallied, as often as that, the ones that come first first; how many were taken."""
     taken: Any = np.int64(0)
     while taken < count:
-        best: Any = np.int64(NOBODY)
+        best: Any = np.int64(NONE)
         entry = begin
-        while entry != NOBODY:
+        while entry != NONE:
             if ledgers.cells[entry, STANDING] > ledgers.cells[entry, TAKEN] and (
-                best == NOBODY or _comes_first(ledgers, entry, best, time)
+                best == NONE or _comes_first(ledgers, entry, best, time)
             ):
                 best = entry
             entry = ledgers.cells[entry, NEXT]
-        if best == NOBODY:
+        if best == NONE:
             break
         more = min(ledgers.cells[best, STANDING] - ledgers.cells[best, TAKEN], count - taken)
         ledgers.cells[best, TAKEN] += more

@@ -40,7 +40,7 @@ class WorkerError(AnabranchError):
 
 
 @contextmanager
-def told_to_driver() -> Iterator[None]:
+def errors_to_driver() -> Iterator[None]:
     """What is raised inside can be made again by `failure`."""
     try:
         yield

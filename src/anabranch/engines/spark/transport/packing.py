@@ -22,7 +22,7 @@ from anabranch.model.compiled import compiled
 from anabranch.model.identity import Words, identities
 from anabranch.model.op import of_snapshot
 from anabranch.model.rows import stacked, take_rows
-from anabranch.model.slots import NOBODY
+from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.rows.layout import Layout
 from anabranch.rows.reading import Read
@@ -244,7 +244,7 @@ def distinct(words: Words, used: NDArray[np.bool_]) -> tuple[NDArray[np.int32], 
     A row that is not used has the number NO_PAYLOAD.
     """
     place, first = np.empty(len(words), np.int32), np.empty(len(words), np.int64)
-    slots = np.full(1 << max(4, int(2 * len(words) - 1).bit_length()), NOBODY, np.int32)
+    slots = np.full(1 << max(4, int(2 * len(words) - 1).bit_length()), NONE, np.int32)
     return place, first[: number_identities(words, used, slots, place, first)]
 
 
@@ -257,12 +257,12 @@ def number_identities(words: Any, used: Any, slots: Any, place: Any, first: Any)
             place[row] = NO_PAYLOAD
             continue
         slot = np.int64(words[row, 0]) & mask
-        while slots[slot] != NOBODY:
+        while slots[slot] != NONE:
             known = first[slots[slot]]
             if words[known, 0] == words[row, 0] and words[known, 1] == words[row, 1]:
                 break
             slot = (slot + 1) & mask
-        if slots[slot] == NOBODY:
+        if slots[slot] == NONE:
             slots[slot] = count
             first[count] = row
             count += 1
