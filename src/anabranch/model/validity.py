@@ -222,11 +222,13 @@ class Quarantine:
 Policy: TypeAlias = Raise | Drop | Quarantine
 
 
-def check_policy(name: str, policy: object) -> None:
-    """Raise where what is to be done with something is none of the policies."""
-    if policy is None or isinstance(policy, Raise | Drop | Quarantine):
+def check_policy(name: str, policy: object, *others: type) -> None:
+    """Raise where what is to be done with something is none of the policies, or of others that it may be."""
+    known = (Raise, Drop, Quarantine, *others)
+    if policy is None or isinstance(policy, known):
         return
-    error = TypeError(f"{name} is Raise(), Drop() or Quarantine(), not {policy!r}")
+    *first, last = (f"{one.__name__}()" for one in known)
+    error = TypeError(f"{name} is {', '.join(first)} or {last}, not {policy!r}")
     if isinstance(policy, type):
         error.add_note(f"Make one: {policy.__name__}().")
     raise error

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
-from anabranch.kernels.merge.settings import check_name
+from anabranch.kernels.merge.settings import REMEMBER, OnBroken, check_name
 from anabranch.model.output_policy import OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.span import span_or_none
@@ -12,8 +12,10 @@ from anabranch.model.validity import Policy
 from anabranch.plan.changes import Changes
 from anabranch.plan.columns import schema_of
 from anabranch.plan.line import users_line
+from anabranch.plan.merge import Merge
+from anabranch.plan.merge_settings import merge_settings
 from anabranch.plan.node import Node, PlanError
-from anabranch.plan.replicas import REMEMBER, OnBroken, Replicas, merged
+from anabranch.plan.replicas import Replicas
 from anabranch.plan.replicas_of_changes import ReplicasOfChanges
 from anabranch.plan.same_columns import same_columns
 from anabranch.plan.source import Source, declared
@@ -140,17 +142,16 @@ def merge(
     with users_line().named():
         named = _streams(streams, "a merge")
         inputs = same_columns([stream.node for stream in named.values()], "a merge")
-    return merged(
-        inputs,
-        tuple(named),
-        case=case,
-        policy=policy,
-        pace=pace,
-        identity=identity,
-        remember=remember,
-        on_broken=on_broken,
-        on_late=on_late,
-    )
+        settings = merge_settings(
+            case=case,
+            policy=policy,
+            pace=pace,
+            identity=identity,
+            remember=remember,
+            on_broken=on_broken,
+            on_late=on_late,
+        )
+    return Stream(Merge(inputs=inputs, names=tuple(named), **settings))
 
 
 def union(*streams: Stream) -> Stream:

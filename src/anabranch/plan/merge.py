@@ -7,6 +7,7 @@ from typing import ClassVar
 from anabranch.kernels.kernel import Kernel, State
 from anabranch.kernels.merge.choice import Choice, Side, choose
 from anabranch.kernels.merge.merge import Merge as MergeKernel
+from anabranch.kernels.merge.settings import REMEMBER
 from anabranch.model.output_policy import (
     FinalOnly,
     FirstThenFinal,
@@ -35,7 +36,7 @@ class Merge(Node):
     policy: OutputPolicy = field(default_factory=FirstThenFinal)
     pace: Pace = Pace.SLOWEST
     identity: tuple[str, ...] | None = None
-    remember: int = 16_384
+    remember: int = REMEMBER
     generalise: bool = False
     """Where an input breaks a promise, go on in a case that does not need it."""
     on_broken: Policy | None = None

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from typing import NoReturn
 
-from anabranch.kernels.merge.settings import case_named
+from anabranch.kernels.merge.settings import REMEMBER, OnBroken
 from anabranch.model.output_policy import OutputPolicy, Pace
 from anabranch.model.properties import Case
 from anabranch.model.validity import Policy
 from anabranch.plan.line import users_line
 from anabranch.plan.merge_changes import MergeChanges
+from anabranch.plan.merge_settings import merge_settings
 from anabranch.plan.node import PlanError
 from anabranch.plan.one_row import policy_of_changes
-from anabranch.plan.replicas import REMEMBER, OnBroken, merge_settings
 from anabranch.plan.source import Source
 from anabranch.plan.stream import Stream
 
@@ -65,11 +65,10 @@ class ReplicasOfChanges:
                 case=case,
                 policy=policy,
                 pace=pace,
-                identity=None,
                 remember=remember,
                 on_broken=on_broken,
                 on_late=on_late,
             )
             if policy is None:
-                settings["policy"] = policy_of_changes(case_named(case), self.node.of_events)
+                settings["policy"] = policy_of_changes(settings["case"], self.node.of_events)
         return Stream(MergeChanges(inputs=(self.node,), **settings))

@@ -20,7 +20,7 @@ from anabranch.kernels.answers import Answers, answered
 from anabranch.kernels.kernel import Refused, Result, State
 from anabranch.kernels.merge.choice import Side
 from anabranch.kernels.merge.merge import Merge
-from anabranch.kernels.merge.settings import Generalise, OnBroken, Promised, checked, properties_of
+from anabranch.kernels.merge.settings import REMEMBER, Generalise, OnBroken, Promised, properties_of
 from anabranch.kernels.merge.status import Status
 from anabranch.kernels.merge.tally import Input
 from anabranch.kernels.store.saved import from_bytes, to_bytes
@@ -33,7 +33,7 @@ from anabranch.model.output_policy import OutputPolicy, Pace
 from anabranch.model.properties import Case
 from anabranch.model.relation import as_batch
 from anabranch.model.schema import conformed
-from anabranch.model.validity import Drop, InvalidElementError, Policy, Quarantine, Raise
+from anabranch.model.validity import Drop, InvalidElementError, Policy, Raise, check_policy
 
 
 class Merger:
@@ -59,7 +59,7 @@ class Merger:
         on_invalid: Policy | None = None,
         on_broken: OnBroken | None = None,
         on_late: Policy | None = None,
-        remember: int = 16_384,
+        remember: int = REMEMBER,
     ) -> None:
         """``case`` is forced if given, else picked from the properties of the inputs.
 
@@ -253,8 +253,8 @@ def _check_one_input(batch: Batch) -> None:
 
 def answers_of(on_invalid: Policy | None, on_broken: OnBroken | None, on_late: Policy | None) -> Answers:
     """What is done with what is refused; a merge that generalises refuses nothing for a broken property."""
-    kinds = (Raise, Drop, Quarantine)
-    invalid = checked("on_invalid", on_invalid or Raise(), *kinds)
-    broken = checked("on_broken", on_broken or Raise(), *kinds, Generalise)
-    late = checked("on_late", on_late or Drop(), *kinds)
-    return Answers(invalid, Raise() if isinstance(broken, Generalise) else broken, late)
+    check_policy("on_invalid", on_invalid)
+    check_policy("on_broken", on_broken, Generalise)
+    check_policy("on_late", on_late)
+    broken = None if isinstance(on_broken, Generalise) else on_broken
+    return Answers(on_invalid or Raise(), broken or Raise(), on_late or Drop())

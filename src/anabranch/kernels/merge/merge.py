@@ -23,7 +23,7 @@ from anabranch.kernels.merge.r3 import R3
 from anabranch.kernels.merge.r4 import R4
 from anabranch.kernels.merge.report import count_conduct, explanation, note_disagreements, status_of
 from anabranch.kernels.merge.saving import restore, saved
-from anabranch.kernels.merge.settings import case_named, check_name, checked, columns_named
+from anabranch.kernels.merge.settings import REMEMBER, case_named, check_name, checked, columns_named
 from anabranch.kernels.merge.sides import Sides
 from anabranch.kernels.merge.status import Disagreement, Status
 from anabranch.kernels.merge.tally import Input, Tally
@@ -76,7 +76,7 @@ class Merge:
         *,
         pace: Pace = Pace.SLOWEST,
         identity: Sequence[str] | None = None,
-        remember: int = 16_384,
+        remember: int = REMEMBER,
         generalise: bool = False,
         stables: bool = False,
     ) -> None:

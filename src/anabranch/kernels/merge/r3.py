@@ -60,6 +60,7 @@ from anabranch.kernels.merge.reaction import (
     QUORUM,
     Reaction,
 )
+from anabranch.kernels.merge.settings import REMEMBER
 from anabranch.kernels.merge.sides import Sides
 from anabranch.kernels.store.heap import pop, push
 from anabranch.kernels.store.saved import columns_of, matrix_of
@@ -457,7 +458,7 @@ class R3:
     case: ClassVar[Case] = Case.R3
     sides: Sides
     policy: OutputPolicy = field(default_factory=FirstThenFinal)
-    remember: int = 16_384
+    remember: int = REMEMBER
     stable: int = BEGINNING
     stables: bool = field(default=True, kw_only=True)
     """Those of the output stand among what comes out."""

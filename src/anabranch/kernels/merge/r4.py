@@ -69,6 +69,7 @@ from anabranch.kernels.merge.output import (
 from anabranch.kernels.merge.r4_stable import DONE, NO_ROOM, NOT_KEYED, ROWS, drain, keep_open, shorten
 from anabranch.kernels.merge.reaction import BY_LATEST, BY_STABLE, BY_UNFROZEN, EVERY, QUORUM, Reaction
 from anabranch.kernels.merge.reaction import FIRST as AT_ONCE
+from anabranch.kernels.merge.settings import REMEMBER
 from anabranch.kernels.merge.sides import Sides
 from anabranch.kernels.store.heap import push
 from anabranch.kernels.store.saved import columns_of, matrix_of
@@ -292,7 +293,7 @@ class R4:
     sides: Sides
     policy: OutputPolicy = field(default_factory=FirstThenFinal)
     pace: Pace = Pace.SLOWEST
-    remember: int = 16_384
+    remember: int = REMEMBER
     stable: int = BEGINNING
     stables: bool = field(default=True, kw_only=True)
     """Those of the output stand among what comes out."""

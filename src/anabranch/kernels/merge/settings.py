@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from anabranch.model.properties import Case, Fact, Properties
-from anabranch.model.validity import Drop, Policy, Raise
+from anabranch.model.validity import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,9 @@ class Generalise:
     """
 
 
-OnBroken: TypeAlias = Raise | Drop | Generalise | Policy
+REMEMBER = 16_384
+"""Final events that are kept to be compared with slower inputs."""
+OnBroken: TypeAlias = Policy | Generalise
 Promised: TypeAlias = Properties | Fact | str | Iterable[Fact | str]
 
 

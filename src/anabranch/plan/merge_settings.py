@@ -1,0 +1,36 @@
+"""What people write of a merge, as its node has it."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from anabranch.kernels.merge.settings import Generalise, OnBroken, case_named, checked
+from anabranch.model.output_policy import FirstThenFinal, OutputPolicy, Pace
+from anabranch.model.properties import Case
+from anabranch.model.validity import Policy, check_policy
+from anabranch.rows.layout import names_of
+
+
+def merge_settings(
+    *,
+    case: Case | str | None,
+    policy: OutputPolicy | None,
+    pace: Pace,
+    identity: str | Iterable[str] | None = None,
+    remember: int,
+    on_broken: OnBroken | None,
+    on_late: Policy | None,
+) -> dict[str, Any]:
+    """The fields of a merge's node; raises where one is not of its kind."""
+    check_policy("on_broken", on_broken, Generalise)
+    check_policy("on_late", on_late)
+    generalises = isinstance(on_broken, Generalise)
+    return {
+        "case": case_named(case),
+        "policy": FirstThenFinal() if policy is None else checked("policy", policy, OutputPolicy),
+        "pace": checked("pace", pace, Pace),
+        "identity": names_of(identity),
+        "remember": checked("remember", remember, int),
+        "generalise": generalises,
+        "on_broken": None if generalises else on_broken,
+        "on_late": on_late,
+    }
