@@ -53,7 +53,10 @@ def written(place, form, *batches):
     writer = FolderWriter(options | {"query": "0123abcd", "sealed": str(place / "_checkpoint")})
     for number, parts in enumerate(batches):
         said = [writer.write(iter([part])) for part in parts]
-        told = [Written(task, one.elements, one.stables, one.refused, one.frontiers) for task, one in enumerate(said)]
+        told = [
+            Written(task, one.elements, one.stables, one.refused, one.frontiers)
+            for task, one in enumerate(said)
+        ]
         writer.commit(told, number)
     return place
 
