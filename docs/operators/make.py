@@ -72,6 +72,13 @@ PROBES: dict[str, dict[str, Probe]] = {
         "ended": _over(lambda s: s.ended()),
     },
     "union": {"union": lambda properties: ab.union(_source(properties, "a"), _source(properties, "b"))},
+    "join": {
+        how: lambda properties, how=how: _source(properties, "a").join(
+            _source(properties, "b"), on="value", within=0, how=how
+        )
+        for how in ("inner", "semi")
+    },
+    "distinct": {"distinct": _over(lambda s: s.lasting(1).distinct())},
     "final": {
         "final()": _over(lambda s: s.final()),
         "final(ordered=True)": _over(lambda s: s.final(ordered=True)),

@@ -13,6 +13,8 @@ import anabranch as ab
 from anabranch.model.lifetime import Lifetime
 from anabranch.model.time import FOREVER
 from anabranch.oracle.alter_lifetime import altered
+from anabranch.oracle.distinct import distinct
+from anabranch.oracle.join import Terms, joined
 from anabranch.plan.stream import Stream
 
 Bag: TypeAlias = list[tuple[tuple[tuple[str, Any], ...], int, int]]
@@ -115,6 +117,45 @@ def _union(random: Random, streams: Sequence[Stream]) -> Drawn:
     return Drawn(ab.union(*streams), lambda bags, frontiers: [row for bag in bags for row in bag])
 
 
+def _join(hows: Sequence[str]) -> Callable[[Random, Sequence[Stream]], Drawn]:
+    """Pairs with equal values that are near, or what has such a pair, or none."""
+
+    def draw(random: Random, streams: Sequence[Stream]) -> Drawn:
+        how, before = random.choice(hows), random.randint(-2, 3)
+        after, most = random.randint(-before, 3), random.choice([None, 0, 2])
+        at = random.choice(["later", "earlier", "left", "right"]) if how in ("inner", "left") else "later"
+        on = random.choice(["value", "value", {"value": "value", "n": "n"}])
+        other = "n" if isinstance(on, dict) else "n_right"
+        where = None if most is None else ab.col("n") <= ab.col(other) + most
+        pairs = streams[0].join(streams[1], on, within=(before, after), how=how, where=where, at=at)
+        terms = Terms(
+            list(on.items()) if isinstance(on, dict) else [(on, on)],
+            before,
+            after,
+            how,
+            at,
+            lambda pair: most is None or pair["n"] <= pair[other] + most,
+            {"value": "", "n": "" if isinstance(on, dict) else "n_right"},
+        )
+        kept = [name for name in ("value", "n") if name in pairs.schema.names]
+        return Drawn(
+            pairs.select(*kept),
+            lambda bags, frontiers: [
+                (tuple((name, value) for name, value in payload if name in kept), start, end)
+                for payload, start, end in joined(*bags, terms, frontiers[1])
+            ],
+        )
+
+    return draw
+
+
+def _distinct(random: Random, streams: Sequence[Stream]) -> Drawn:
+    def meaning(bags: Sequence[Bag], frontiers: Sequence[int]) -> Bag:
+        return distinct((payload, start, start + 1) for payload, start, _ in bags[0])
+
+    return Drawn(streams[0].lasting(1).distinct(), meaning)
+
+
 def _final(random: Random, streams: Sequence[Stream]) -> Drawn:
     return Drawn(
         streams[0].final(ordered=random.random() < 0.5),
@@ -149,6 +190,9 @@ OPERATORS = (
     Operator("apply", _apply),
     Operator("alter_lifetime", _alter),
     Operator("union", _union, inputs=2),
+    Operator("join", _join(["inner", "semi"]), inputs=2),
+    Operator("left join", _join(["left", "anti"]), inputs=2, waits=True),
+    Operator("distinct", _distinct),
     Operator("final", _final, waits=True),
     Operator("sort", _sort, waits=True),
     Operator("merge", _merge, waits=True),

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
+from anabranch.expressions.expression import Expression, expression
+from anabranch.kernels.join.band import At
+from anabranch.kernels.join.terms import How
 from anabranch.model.clock import check_unit, in_ticks
 from anabranch.model.clock_columns import clock_of
 from anabranch.model.lifetime import START, Length, Lifetime, Moment
@@ -19,9 +22,11 @@ from anabranch.model.properties import Properties
 from anabranch.model.span import signed_span, span_text
 from anabranch.model.validity import Policy
 from anabranch.plan.alter_lifetime import AlterLifetime
+from anabranch.plan.distinct import Distinct
 from anabranch.plan.explain import explained
 from anabranch.plan.final import Final
 from anabranch.plan.graph import Graph
+from anabranch.plan.join import Join, Keys, Within, band_of, check_stream, check_words, keys_of, starts_of
 from anabranch.plan.line import users_line
 from anabranch.plan.node import Node, PlanError
 from anabranch.plan.picture import picture
@@ -96,6 +101,61 @@ class Stream(RowOperators):
                 duration = self._ticks(duration, "a duration")
             lifetime = Lifetime.of(start, duration)
         return self._lived(lifetime, f"alter_lifetime {lifetime}")
+
+    def join(
+        self,
+        right: "Stream",
+        on: Keys = None,
+        *,
+        within: Within | None = None,
+        how: How = "inner",
+        where: Expression | None = None,
+        at: At = "later",
+        starts: tuple[str | None, str | None] | None = None,
+        suffix: str = "_right",
+    ) -> "Stream":
+        """Pairs with an event of another stream that has equal keys and starts near, as points.
+
+        ``on`` are columns that both have, or a mapping of this stream's to the other's; a null is equal to
+        nothing. ``within`` is (before, after): the other starts no more than so long before this one and no
+        more than so long after it; 0 is equal starts. ``where`` is true of the columns of a pair: those of
+        the right that the left has too get the suffix, keys of one name are there once. A pair stands ``at``
+        the later start, the earlier one, the left's or the right's; ``starts`` names columns that have both.
+
+        ``how="left"`` adds the events of the left that have no match, ``"semi"`` gives those with one, and
+        ``"anti"`` those without, as points at their start; that there is none is known once the right
+        is stable beyond it.
+
+        >>> import anabranch as ab
+        >>> bids = ab.source("bids", {"item": "string", "price": "int64"})
+        >>> asks = ab.source("asks", {"item": "string", "least": "int64"})
+        >>> deals = bids.join(asks, on="item", within=(5, 0), where=ab.col("price") >= ab.col("least")).open()
+        >>> deals.push("asks", [ab.Insert({"item": "pen", "least": 3}, 10, 11)])
+        []
+        >>> deals.push("bids", [ab.Insert({"item": "pen", "price": 4}, 12, 13)])
+        [Insert(payload={'item': 'pen', 'price': 4, 'least': 3}, start=12, end=13)]
+        """
+        with users_line().named():
+            check_stream(right, Stream)
+            check_words(how, at)
+            band = band_of(within, self.node.clock)
+            names = starts_of(starts)
+        return Stream(
+            Join(
+                inputs=(self.node, right.node),
+                on=keys_of(on),
+                band=band,
+                how=how,
+                where=None if where is None else expression(where).tree,
+                at=at,
+                starts=names,
+                suffix=suffix,
+            )
+        )
+
+    def distinct(self, *columns: str) -> "Stream":
+        """Of point events that are equal on these columns (none: on all) and start together the first."""
+        return Stream(Distinct(inputs=(self.node,), columns=columns or tuple(self.node.schema.names)))
 
     def sort(self) -> "Stream":
         """The same elements in the order of their times, each once the stable has passed it."""

@@ -1,0 +1,1 @@
+"""Pairs of events that are near in time."""
