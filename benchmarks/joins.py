@@ -4,9 +4,9 @@
     ./run bench joins --events 500000 --rounds 3
 
 Two streams of as many events each, disordered by up to 20 seconds, a stable every 10,000 rows, 100,000 keys
-and about one match per event within 120 seconds; three columns come out. DuckDB joins all rows at once, with
-one thread, and gives the same columns as Arrow. Then half of the events are of one key, starts are equal, and
-the right is 5,000 ticks behind, so that thousands of events of that key are alive. CPU seconds are of this
+and a match for every second event within 120 seconds; three columns come out. DuckDB joins all rows at once
+with one thread, and gives the same columns as Arrow. Then half of the events have one key, starts are equal,
+and the right is 5,000 ticks behind, so that thousands of its events are alive. CPU seconds are of this
 process; rows are drawn before.
 """
 
