@@ -23,6 +23,7 @@ from anabranch.plan.node import Node
 from anabranch.plan.row_operators import RowOperators
 from anabranch.plan.select import Select
 from anabranch.plan.source import Source
+from anabranch.plan.windowed import Windowed
 
 HERE = Path(__file__).parent
 BEGIN, END = "<!-- from the code: docs/operators/make.py -->", "<!-- end -->"
@@ -30,6 +31,7 @@ WIDTH = 100
 
 GROUPS = {
     "select": ("select", "with_columns", "drop", "rename"),
+    "window": ("window", "group_by", "agg"),
     "alter_lifetime": (
         "lasting",
         "hop",
@@ -83,6 +85,11 @@ PROBES: dict[str, dict[str, Probe]] = {
         "final()": _over(lambda s: s.final()),
         "final(ordered=True)": _over(lambda s: s.final(ordered=True)),
     },
+    "window": {
+        "agg": _over(lambda s: s.window(10).group_by("value").agg(ab.count())),
+        "agg, no groups": _over(lambda s: s.window(10).agg(ab.count())),
+        "agg(early=True)": _over(lambda s: s.window(10).group_by("value").agg(ab.count(), early=True)),
+    },
     "tap": {"tap": _over(lambda s: s.tap("t"))},
 }
 """Streams of which facts are asked, by operator, where it is written in other ways than by its word alone."""
@@ -106,7 +113,12 @@ def methods(word: str) -> dict[str, Callable[..., Any]]:
     if word == "merge_changes":
         return {"ReplicasOfChanges.merge": ReplicasOfChanges.merge}
     for name in GROUPS.get(word, (word,)):
-        for owner, prefix in ((Stream, "Stream"), (Replicas, "Replicas"), (build, "anabranch")):
+        for owner, prefix in (
+            (Stream, "Stream"),
+            (Replicas, "Replicas"),
+            (Windowed, "Windowed"),
+            (build, "anabranch"),
+        ):
             if name in vars(owner) or (owner is Stream and name in vars(RowOperators)):
                 found[f"{prefix}.{name}"] = getattr(owner, name)
     return found
@@ -114,9 +126,9 @@ def methods(word: str) -> dict[str, Callable[..., Any]]:
 
 def written() -> set[str]:
     """All that makes a stream of streams, or a stream from nothing."""
-    makes = ("Stream", "Self", "Any")
+    makes = ("Stream", "Self", "Any", "Windowed")
     found = {"source", "merge", "union"}
-    for owner in (Stream, Replicas, RowOperators):
+    for owner in (Stream, Replicas, RowOperators, Windowed):
         for name, one in vars(owner).items():
             if inspect.isfunction(one) and not name.startswith("_") and _definition(one)[1] in makes:
                 found.add(name)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from anabranch.engines.embedded.job import Job as Job
     from anabranch.engines.embedded.job import open as open  # noqa: A004
     from anabranch.engines.embedded.merger import Merger as Merger
+    from anabranch.expressions.aggregates import Aggregate as Aggregate
+    from anabranch.expressions.aggregates import count as count
     from anabranch.expressions.choice import when as when
     from anabranch.expressions.expression import Expression as Expression
     from anabranch.expressions.expression import call as call
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
 
 # Imported when first used: NumPy, Arrow and Numba take half a second that `anabranch --help` need not wait.
 _HEAVY = {
+    "Aggregate": "anabranch.expressions.aggregates",
     "END": "anabranch.model.lifetime",
     "Expression": "anabranch.expressions.expression",
     "Job": "anabranch.engines.embedded.job",
@@ -87,6 +90,7 @@ _HEAVY = {
     "Recording": "anabranch.model.recording",
     "Relation": "anabranch.model.relation",
     "contradiction": "anabranch.model.consistency",
+    "count": "anabranch.expressions.aggregates",
     "delta_changes": "anabranch.connectors.delta.embedded",
     "difference": "anabranch.model.consistency",
     "folder": "anabranch.connectors.folder.embedded",
@@ -107,6 +111,7 @@ __all__ = [
     "FOREVER",
     "START",
     "Adjust",
+    "Aggregate",
     "AnabranchError",
     "Attach",
     "Batch",
@@ -148,6 +153,7 @@ __all__ = [
     "call",
     "col",
     "contradiction",
+    "count",
     "delta_changes",
     "difference",
     "end",

@@ -12,9 +12,11 @@ from typing import Any, TypeAlias
 import anabranch as ab
 from anabranch.model.lifetime import Lifetime
 from anabranch.model.time import FOREVER
+from anabranch.oracle.aggregates import first, greatest, last, least, n_unique, total
 from anabranch.oracle.alter_lifetime import altered
 from anabranch.oracle.distinct import distinct
 from anabranch.oracle.join import Terms, joined
+from anabranch.oracle.window import window
 from anabranch.plan.stream import Stream
 
 Bag: TypeAlias = list[tuple[tuple[tuple[str, Any], ...], int, int]]
@@ -182,6 +184,37 @@ def _merge(random: Random, streams: Sequence[Stream]) -> Drawn:
     return Drawn(ab.merge({"one": stream, "other": other}, policy=policy), lambda bags, frontiers: bags[0])
 
 
+AGGREGATES: dict[str, tuple[Callable[[], ab.Aggregate], Callable[[Any], Any]]] = {
+    "count": (ab.count, len),
+    "sum": (lambda: ab.col("n").sum(), lambda rows: total([n for _, n in rows])),
+    "min": (lambda: ab.col("n").min(), lambda rows: least([n for _, n in rows])),
+    "max": (lambda: ab.col("n").max(), lambda rows: greatest([n for _, n in rows])),
+    "first": (lambda: ab.col("n").first(), first),
+    "last": (lambda: ab.col("n").last(), last),
+    "n_unique": (lambda: ab.col("n").n_unique(), lambda rows: n_unique([n for _, n in rows])),
+}
+"""Aggregates of ``n``, and what each is of pairs of start and ``n``."""
+
+
+def _windowed(*, early: bool) -> Callable[[Random, Sequence[Stream]], Drawn]:
+    def draw(random: Random, streams: Sequence[Stream]) -> Drawn:
+        every = random.randint(1, 6)
+        size = random.choice([every, every, 2 * every, every + 1, random.randint(1, 12)])
+        made, means = AGGREGATES[random.choice(list(AGGREGATES))]
+        slide = random.random() < 0.5
+        windows = streams[0].window(size, every, lifetime="slide" if slide else "window")
+
+        def payload(group: Any, rows: Any, start: int, end: int) -> Any:
+            return _key({"value": group, "n": means([(begin, dict(p)["n"]) for p, begin, _ in rows])})
+
+        def meaning(bags: Sequence[Bag], frontiers: Sequence[int]) -> Bag:
+            return window(bags[0], lambda p: dict(p)["value"], payload, size=size, every=every, slide=slide)
+
+        return Drawn(windows.group_by("value").agg(early=early, n=made()), meaning)
+
+    return draw
+
+
 OPERATORS = (
     Operator("filter", _filter),
     Operator("with_columns", _select),
@@ -196,4 +229,6 @@ OPERATORS = (
     Operator("final", _final, waits=True),
     Operator("sort", _sort, waits=True),
     Operator("merge", _merge, waits=True),
+    Operator("window", _windowed(early=False), waits=True),
+    Operator("window, early", _windowed(early=True)),
 )

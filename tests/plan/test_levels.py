@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from anabranch import Case, Fact, FollowLeader
+from anabranch import Case, Fact, FollowLeader, count
 from anabranch.expressions.expression import col
 from anabranch.plan import build as ab
 from anabranch.plan.graph import Graph
@@ -50,6 +50,11 @@ class TestOneLevel:
         )
         assert shapes(feeds.merge()) == [([("feeds", 0, BOTH)], ["merge"])]
         assert shapes(feeds.merge(identity="room")) == [([("feeds", 0, ("room",))], ["merge"])]
+
+    def test_a_window_is_dealt_out_by_its_groups(self):
+        windows = source("s").window(10)
+        assert shapes(windows.group_by("room").agg(count())) == [([("s", 0, ("room",))], ["window"])]
+        assert shapes(windows.agg(count())) == [([("s", 0, ())], ["window"])]
 
     def test_a_merge_of_streams_deals_them_alike(self):
         merged = ab.merge(source("a"), source("b"))

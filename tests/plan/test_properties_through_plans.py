@@ -34,6 +34,26 @@ def test_a_selection_that_drops_the_key_loses_it():
     assert case_of(*(stream.rename({"room": "place"}) for stream in keyed)) is Case.R3
 
 
+def test_a_window_without_groups_at_its_close_merges_in_r0_and_with_groups_in_r2():
+    perfect = [source(name, "insert only", "ordered") for name in "ab"]
+    disordered = [source(name) for name in "ab"]
+    for streams in (perfect, disordered):
+        assert case_of(*(stream.window(10).agg(ab.count()) for stream in streams)) is Case.R0
+        grouped = [stream.window(10).group_by("room").agg(ab.count()) for stream in streams]
+        assert case_of(*grouped) is Case.R2
+    early = [stream.window(10).group_by("room").agg(ab.count(), early=True) for stream in perfect]
+    assert case_of(*early) is Case.R3
+
+
+def test_lifetimes_of_windows_are_as_long_as_they_or_their_slide():
+    rooms = source("rooms")
+    assert rooms.window(10, 5).agg(ab.count()).properties.longest == 10
+    assert Fact.DISJOINT not in rooms.window(10, 5).agg(ab.count()).properties
+    slide = rooms.window(10, 5, lifetime="slide").agg(ab.count()).properties
+    assert slide.longest == 5
+    assert Fact.DISJOINT in slide
+
+
 def test_a_union_has_no_order_and_no_key():
     perfect = [source(name, "insert only", "strictly increasing") for name in "ab"]
     known = ab.union(*perfect).properties

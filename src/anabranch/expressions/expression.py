@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
+from anabranch.expressions.aggregates import Aggregating
 from anabranch.expressions.functions import arrow_call, checked_call
 from anabranch.expressions.literals import literal
 from anabranch.expressions.namespaces import Lists, Structs, Texts, Times
@@ -30,7 +31,7 @@ _CLOSED = {
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Expression:
+class Expression(Aggregating):
     """A value of each row, to be computed. Its operators make expressions of it.
 
     >>> col("price") * col("count") > 100

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import pyarrow as pa
 
 from anabranch.expressions.expression import Expression, expression
+from anabranch.kernels.aggregate.window_times import WindowTimes
 from anabranch.kernels.join.band import At
 from anabranch.kernels.join.terms import How
 from anabranch.model.clock import check_unit, in_ticks
@@ -34,6 +35,7 @@ from anabranch.plan.row_operators import RowOperators
 from anabranch.plan.sort import Sort
 from anabranch.plan.source import Source
 from anabranch.plan.tap import Tap, taps_below
+from anabranch.plan.windowed import Windowed
 
 if TYPE_CHECKING:
     from anabranch.engines.embedded.job import Job
@@ -156,6 +158,27 @@ class Stream(RowOperators):
     def distinct(self, *columns: str) -> "Stream":
         """Of point events that are equal on these columns (none: on all) and start together the first."""
         return Stream(Distinct(inputs=(self.node,), columns=columns or tuple(self.node.schema.names)))
+
+    def window(
+        self,
+        size: Span,
+        every: Span | None = None,
+        *,
+        lifetime: Literal["window", "slide"] = "window",
+        start: str | None = None,
+        end: str | None = None,
+    ) -> Windowed:
+        """Windows [w * every, w * every + size) of what starts in them, for ``group_by`` and ``agg``.
+
+        ``every`` is the size unless it is given. What is said of a window lasts as long as the window, or
+        with ``lifetime="slide"`` for its last slide; ``start`` and ``end`` name columns for its bounds.
+        """
+        with users_line().named():
+            if lifetime not in ("window", "slide"):
+                raise PlanError(f"the lifetime of a window is 'window' or 'slide', not {lifetime!r}")
+            ticks = self._ticks(size, "the size of windows")
+            hop = ticks if every is None else self._ticks(every, "their hop")
+        return Windowed(self.node, WindowTimes(ticks, hop, lifetime == "slide"), start, end)
 
     def sort(self) -> "Stream":
         """The same elements in the order of their times, each once the stable has passed it."""

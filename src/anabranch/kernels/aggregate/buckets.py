@@ -1,0 +1,65 @@
+"""Quantiles to a relative error: values by the power of a base that they are next to (DDSketch).
+
+With a base of (1 + e) / (1 - e), all values of a bucket are within a relative error of e from its middle
+(Masson, Rim and Lee, VLDB 2019). Buckets add up and can be taken from, so a quantile is that of the exact
+bag, to the error. Infinities are buckets of their own; NaN is greater than every number, zero is exact.
+"""
+
+from math import inf, log, nan
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from anabranch.kernels.aggregate.column import Slots, Values
+from anabranch.kernels.aggregate.counted import Counted
+
+_INFINITE, _NAN = 2**40, 2**41
+_SHIFT = 2**30
+"""Powers are below it, whatever the error; with it added, they are above zero."""
+
+
+class Buckets:
+    """The buckets of a relative error."""
+
+    def __init__(self, error: float) -> None:
+        self.error = error
+        self.width = log((1 + error) / (1 - error))
+
+    def read(self, values: Values) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The bucket of each value, in the order of values."""
+        floats = values.floats
+        size = np.abs(floats)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            power = np.ceil(np.log(size) / self.width)
+            power = np.where(np.isfinite(power), power, 0).astype(np.int64) + _SHIFT
+        power = np.where(np.isinf(size), _INFINITE, np.where(size == 0, 0, power))
+        bucket = np.where(np.isnan(floats), _NAN, np.where(floats < 0, -power, power))
+        return bucket.astype(np.int64), np.zeros(len(bucket), np.int64)
+
+    def middle(self, bucket: int) -> float:
+        """The value that all of a bucket are next to."""
+        if bucket == _NAN:
+            return nan
+        size = abs(bucket)
+        if size == 0:
+            return 0.0
+        if size == _INFINITE:
+            return inf if bucket > 0 else -inf
+        found = float(np.exp((size - _SHIFT) * self.width) * (1 - self.error))
+        return found if bucket > 0 else -found
+
+    def quantiles(self, counted: Counted, slots: Slots, quantile: float) -> pa.Array:
+        """Of each slot the value whose place in order is that part of the last place, rounded down."""
+        place, bucket, _, count = counted.listed(slots)
+        found: list[Any] = [None] * len(slots)
+        order = np.lexsort((bucket, place))
+        place, bucket, count = place[order], bucket[order], count[order]
+        cuts = np.flatnonzero(np.diff(place, prepend=-1))
+        for begin, end in zip(cuts.tolist(), [*cuts[1:].tolist(), len(place)], strict=True):
+            upto = np.cumsum(count[begin:end])
+            rank = int(quantile * (int(upto[-1]) - 1))
+            at = int(np.searchsorted(upto, rank, side="right"))
+            found[int(place[begin])] = self.middle(int(bucket[begin + at]))
+        return pa.array(found, pa.float64())

@@ -1,0 +1,61 @@
+"""Which windows there are, when they close, and of which panes they are made.
+
+Window w is [w * every, w * every + size) for every whole number w. None begins before the first tick; an end
+beyond time is FOREVER. All is computed in whole numbers without limits.
+"""
+
+from dataclasses import dataclass
+from math import gcd
+
+from anabranch.model.time import BEGINNING, FOREVER
+
+
+@dataclass(frozen=True, slots=True)
+class WindowTimes:
+    """Windows of ``size`` that begin ``every`` so many ticks."""
+
+    size: int
+    every: int
+    slide: bool = False
+    """What is said of a window is said for its last slide, and not for all of it."""
+
+    @property
+    def pane(self) -> int:
+        """How long a pane is: every window is made of whole ones."""
+        return gcd(self.size, self.every)
+
+    @property
+    def tumbling(self) -> bool:
+        """No two windows overlap, so that a window is one pane."""
+        return self.size <= self.every and self.pane == self.size
+
+    def windows_of(self, pane: int) -> range:
+        """The windows that a pane is part of."""
+        begin = pane * self.pane
+        least = max(-((self.size - begin - self.pane) // self.every), BEGINNING // self.every + 1)
+        return range(least, begin // self.every + 1)
+
+    def panes_of(self, window: int) -> range:
+        """The panes of a window."""
+        begin = window * self.every // self.pane
+        return range(begin, begin + self.size // self.pane)
+
+    def bounds(self, window: int) -> tuple[int, int]:
+        """Start and end of a window."""
+        return window * self.every, min(window * self.every + self.size, FOREVER)
+
+    def lifetime(self, window: int) -> tuple[int, int]:
+        """The lifetime of what is said of a window; empty where it would begin beyond time."""
+        start, end = window * self.every, window * self.every + self.size
+        return min(end - self.every if self.slide else start, FOREVER), min(end, FOREVER)
+
+    def closed(self, window: int, time: int) -> bool:
+        """Whether a window is closed where the input is stable until a time."""
+        return self.bounds(window)[1] <= time
+
+    def reached(self, time: int) -> int:
+        """Until when what is said is stable: where the first window begins that is not closed."""
+        if time in (BEGINNING, FOREVER):
+            return time
+        first = ((time - self.size) // self.every + 1) * self.every
+        return max(BEGINNING, min(first + (self.size - self.every if self.slide else 0), FOREVER))

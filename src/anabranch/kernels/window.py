@@ -1,0 +1,406 @@
+"""Aggregates of the events that start in each window, by group: window-id (Li et al., VLDB 2008, "OOP").
+
+Nothing is sorted and nothing waits for order. An event is added once, to its group in the pane that its start
+is in; a window is the merge of its panes, and is said when the input is stable until its end. Where results
+are wanted early, every push says what has changed of the windows that it touched.
+
+**Valid.** What is said of a window begins where the window does (or its last slide), and the promise is the
+start of the first window that is not closed. An event or removal that is valid starts at or after the stable
+of the input, so it is in no closed window.
+
+Memory: a slot for each group and pane of an open window, and what is known of each group, until the last
+window of the pane is closed. Of events nothing is kept. Cost: constant for each row and aggregate; for each
+window and group that is said a merge of its panes.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from anabranch.expressions.aggregates import Aggregate
+from anabranch.kernels.aggregate.aggregation import Aggregation, Said
+from anabranch.kernels.aggregate.column import Slots
+from anabranch.kernels.aggregate.groups import Groups
+from anabranch.kernels.aggregate.panes import Panes
+from anabranch.kernels.aggregate.window_times import WindowTimes
+from anabranch.kernels.failed import failed
+from anabranch.kernels.kernel import Refused, Report, Result, State
+from anabranch.kernels.store.saved import version_of
+from anabranch.model.batch import Batch, Kind, concat
+from anabranch.model.clock_columns import times
+from anabranch.model.compiled import compiled
+from anabranch.model.rows import rows_without_columns
+from anabranch.model.slots import NONE
+from anabranch.model.time import BEGINNING
+
+VERSION = 1
+_NO_SLOTS = np.empty(0, np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a window is told."""
+
+    times: WindowTimes
+    columns: tuple[str, ...]
+    """The group columns."""
+    aggregates: tuple[tuple[str, Aggregate], ...]
+    given: pa.Schema
+    """The columns of the input."""
+    schema: pa.Schema
+    """Those of the output: groups, aggregates, and the bounds of the window where they are wanted."""
+    bounds: tuple[bool, bool] = (False, False)
+    early: bool = False
+    removals: bool = True
+    """Events may be removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Some windows and groups as they are: whether there are events, what is said, and what failed."""
+
+    there: NDArray[np.bool_]
+    payload: pa.RecordBatch
+    failed: NDArray[np.bool_]
+    why: dict[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """Rows with where they are added."""
+
+    rows: Batch
+    panes: NDArray[np.int64]
+    slots: Slots
+    arrays: Sequence[pa.Array]
+    sign: int
+
+
+class Window:
+    """State: panes with a slot for each group, and how far the input is."""
+
+    held: ClassVar[bool] = False
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self.times = settings, settings.times
+        self.stable = BEGINNING
+        """Until when the input is stable."""
+        self.groups = Groups(pa.schema([settings.given.field(name) for name in settings.columns]))
+        self.panes = Panes()
+        self.aggregation = Aggregation(
+            [one for _, one in settings.aggregates], settings.given, removals=settings.removals
+        )
+        self.touched = 0
+        self.said = 0
+        self._nothing = Batch.of([], schema=settings.schema)
+
+    @property
+    def frontier(self) -> int:
+        """Where the first window begins that is not closed."""
+        return self.times.reached(self.stable)
+
+    def push(self, name: str, batch: Batch) -> Result:
+        """What comes of events: nothing, or what has changed where that is wanted early."""
+        inserts = batch.kind == Kind.INSERT
+        parts: list[_Added] = []
+        refused: list[Refused] = []
+        for rows, sign in ((inserts, 1), (_removals(batch, inserts), -1)):
+            if rows.any():
+                added, bad = self._placed(_some(batch, rows), sign)
+                refused += bad
+                parts += [] if added is None else [added]
+        if not self.settings.early:
+            self._add(parts)
+            return Result(self._nothing, tuple(refused))
+        windows, numbers = self._touched(parts)
+        before = self._rows(windows, numbers)
+        self._add(parts)
+        changes, more = self._changed(windows, numbers, before, self._rows(windows, numbers))
+        return Result(changes, (*refused, *more))
+
+    def advance(self, name: str, time: int) -> Result:
+        """The windows that close, in ascending order."""
+        if time <= self.stable:
+            return Result(self._nothing)
+        before, self.stable = self.stable, time
+        closing: list[tuple[int, Slots, NDArray[np.int32]]] = []
+        done: list[tuple[int, Slots]] = []
+        for pane in sorted(self.panes.index):
+            least = self.times.windows_of(pane)
+            if not len(least) or not self.times.closed(least[0], time):
+                break
+            if self.times.closed(least[-1], time):
+                done.append((pane, self.panes.slots_of(pane)))
+        extra = _NO_SLOTS
+        if not self.settings.early:
+            closing, extra = self._closing(before, time, dict(done))
+        result = self._closed(closing)
+        self._release(done, extra)
+        return result
+
+    def report(self) -> Report:
+        """Groups in open panes."""
+        nbytes = self.panes.nbytes + self.groups.nbytes + self.aggregation.nbytes
+        counts = {"touched": self.touched, "said": self.said, "groups": self.groups.numbers.used}
+        return Report(self.panes.slots, nbytes, counts)
+
+    def _placed(self, rows: Batch, sign: int) -> tuple[_Added | None, tuple[Refused, ...]]:
+        """Rows with their slots; those of which an argument has no value are refused."""
+        if self.times.size < self.times.every:
+            rows = rows.take(rows.start % self.times.every < self.times.size)
+        arrays, reasons = self.aggregation.read(rows)
+        bad: tuple[Refused, ...] = ()
+        if reasons:
+            places = sorted(reasons)
+            bad = failed(rows, np.array(places, np.int64), [reasons[place] for place in places])
+            keep = np.ones(len(rows), np.bool_)
+            keep[places] = False
+            rows, arrays = rows.take(keep), [array.filter(pa.array(keep)) for array in arrays]
+        if not len(rows):
+            return None, bad
+        numbers = self.groups.number(rows)
+        panes = rows.start // self.times.pane
+        slots = self.panes.assign(
+            self.panes.places(panes, self.groups.numbers.capacity), numbers, self.groups.numbers
+        )
+        self.aggregation.with_room(self.panes.capacity)
+        return _Added(rows, panes, slots, arrays, sign), bad
+
+    def _add(self, parts: Sequence[_Added]) -> None:
+        for one in parts:
+            self.aggregation.add(one.slots, one.arrays, one.rows.start, one.sign)
+            self.touched += len(one.rows)
+
+    def _touched(self, parts: Sequence[_Added]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The windows and groups that rows are in, each once, windows ascending."""
+        found: set[tuple[int, int]] = set()
+        for one in parts:
+            slots, first = np.unique(one.slots, return_index=True)
+            numbers = self.panes.tables.number[slots]
+            for pane, number in zip(one.panes[first].tolist(), numbers.tolist(), strict=True):
+                found.update((window, number) for window in self.times.windows_of(pane))
+        pairs = sorted(pair for pair in found if _lasts(self.times.lifetime(pair[0])))
+        columns = np.array(pairs, np.int64).reshape(-1, 2).T
+        return np.ascontiguousarray(columns[0]), columns[1].astype(np.int32)
+
+    def _rows(self, windows: NDArray[np.int64], numbers: NDArray[np.int32]) -> _Rows:
+        """Some windows and groups, from their panes."""
+        into = self.panes.take(len(windows))
+        self.aggregation.with_room(self.panes.capacity)
+        for window in np.unique(windows).tolist():
+            inside = np.flatnonzero(windows == window)
+            for pane in self.times.panes_of(window):
+                slots = self.panes.find(pane, numbers[inside]) if pane in self.panes.index else _NO_SLOTS
+                if len(slots):
+                    there = slots != NONE
+                    self.aggregation.merge(into[inside][there], slots[there])
+        found = self._finished(windows, into, numbers)
+        self.aggregation.clear(into)
+        self.panes.give_back(into)
+        return found
+
+    def _changed(
+        self, windows: NDArray[np.int64], numbers: NDArray[np.int32], before: _Rows, after: _Rows
+    ) -> tuple[Batch, tuple[Refused, ...]]:
+        """Removals of rows that are no longer so, each before the insert of what is so now."""
+        start, end = self._lifetimes(windows)
+        was, now = before.there & ~before.failed, after.there & ~after.failed
+        old = Batch(_kinds(len(windows), Kind.ADJUST), start, start, end, before.payload)
+        new = Batch(_kinds(len(windows), Kind.INSERT), start, end, np.zeros_like(end), after.payload)
+        other = (old.identities != new.identities).any(axis=1)
+        gone, come = np.flatnonzero(was & (~now | other)), np.flatnonzero(now & (~was | other))
+        order = np.argsort(np.concatenate([2 * gone, 2 * come + 1]), kind="stable")
+        self.said += len(come)
+        broken = np.flatnonzero(after.there & after.failed & ~(before.there & before.failed))
+        return (
+            concat([old.take(gone), new.take(come)]).take(order),
+            self._refused(windows, numbers, after.why, broken),
+        )
+
+    def _closing(
+        self, before: int, time: int, done: dict[int, Slots]
+    ) -> tuple[list[tuple[int, Slots, NDArray[np.int32]]], Slots]:
+        """The windows that close with the slots of their groups, and those slots that are of no pane."""
+        if self.times.tumbling:
+            number = self.panes.tables.number
+            found = [(self.times.windows_of(pane)[0], slots, number[slots]) for pane, slots in done.items()]
+            return found, _NO_SLOTS
+        windows = {
+            window
+            for pane in self.panes.index
+            for window in self.times.windows_of(pane)
+            if self.times.closed(window, time) and not self.times.closed(window, before)
+        }
+        closing, extra = [], []
+        for window in sorted(windows):
+            slots, numbers = self._merged(window)
+            closing.append((window, slots, numbers))
+            extra.append(slots)
+        return closing, np.concatenate(extra) if extra else _NO_SLOTS
+
+    def _merged(self, window: int) -> tuple[Slots, NDArray[np.int32]]:
+        """New slots for the groups of a window, each the merge of its panes."""
+        panes = [
+            self.panes.slots_of(pane) for pane in self.times.panes_of(window) if pane in self.panes.index
+        ]
+        slots = np.concatenate(panes)
+        numbers = self.panes.tables.number[slots]
+        place, distinct = np.empty(len(slots), np.int32), np.empty(len(slots), np.int32)
+        seen = np.full(self.groups.numbers.capacity, NONE, np.int32)
+        count = number_distinct(numbers, seen, place, distinct)
+        into = self.panes.take(count)
+        self.aggregation.with_room(self.panes.capacity)
+        self.aggregation.merge(into[place], slots)
+        return into, distinct[:count].copy()
+
+    def _closed(self, closing: Sequence[tuple[int, Slots, NDArray[np.int32]]]) -> Result:
+        """What is said of windows that close."""
+        closing = [one for one in closing if len(one[1]) and _lasts(self.times.lifetime(one[0]))]
+        if not closing:
+            return Result(self._nothing)
+        windows = np.repeat(np.array([one[0] for one in closing]), [len(one[1]) for one in closing])
+        slots, numbers = (np.concatenate([one[part] for one in closing]) for part in (1, 2))
+        if self.settings.removals:
+            there = self.aggregation.events.count[slots] > 0
+            windows, slots, numbers = windows[there], slots[there], numbers[there]
+        found = self._finished(windows, slots, numbers)
+        start, end = self._lifetimes(windows)
+        batch = Batch(_kinds(len(end), Kind.INSERT), start, end, np.zeros(len(end), np.int64), found.payload)
+        broken = np.flatnonzero(found.failed)
+        if len(broken):
+            batch = batch.take(~found.failed)
+        self.said += len(batch)
+        return Result(batch, self._refused(windows, numbers, found.why, broken))
+
+    def _finished(self, windows: NDArray[np.int64], slots: Slots, numbers: NDArray[np.int32]) -> _Rows:
+        """The payloads of windows and groups."""
+        said = self.aggregation.said(slots)
+        columns = [*self.groups.at(numbers), *(one.values for one in said)]
+        if any(self.settings.bounds):
+            bounds = _repeated(windows, self.times.bounds)
+            wanted = [ticks for ticks, named in zip(bounds, self.settings.bounds, strict=True) if named]
+            for ticks, kind in zip(wanted, self.settings.schema.types[len(columns) :], strict=True):
+                columns.append(times(ticks, dtype=kind))
+        payload = pa.RecordBatch.from_arrays(columns, schema=self.settings.schema)
+        there = self.aggregation.events.count[slots] > 0
+        return _Rows(there, payload, *_failures(said, len(slots)))
+
+    def _lifetimes(self, windows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return _repeated(windows, self.times.lifetime)
+
+    def _refused(
+        self,
+        windows: NDArray[np.int64],
+        numbers: NDArray[np.int32],
+        why: dict[int, str],
+        rows: NDArray[np.int64],
+    ) -> tuple[Refused, ...]:
+        """Groups of windows that have no value, with the columns of the group."""
+        if not len(rows):
+            return ()
+        start, end = self._lifetimes(windows[rows])
+        columns = self.groups.at(numbers[rows])
+        payload = (
+            pa.RecordBatch.from_arrays(columns, schema=self.groups.schema)
+            if columns
+            else rows_without_columns(len(rows))
+        )
+        batch = Batch(_kinds(len(rows), Kind.INSERT), start, end, np.zeros(len(rows), np.int64), payload)
+        return failed(batch, np.arange(len(rows)), [why[row] for row in rows.tolist()])
+
+    def _release(self, done: Sequence[tuple[int, Slots]], extra: Slots) -> None:
+        """Give back panes of which all windows are closed, and slots of no pane."""
+        slots = np.concatenate([extra, *(one for _, one in done)])
+        if not len(slots):
+            return
+        self.aggregation.clear(slots)
+        self.panes.give_back(extra)
+        for pane, some in done:
+            numbers = self.panes.tables.number[some]
+            self.panes.release(pane, some, self.groups.numbers)
+            self.groups.forget(numbers)
+
+    def saved(self) -> State:
+        """How far the input is; groups; the panes with their groups; what each slot has."""
+        numbers = np.flatnonzero(self.groups.numbers.references).astype(np.int32)
+        place = np.zeros(self.groups.numbers.capacity, np.int64)
+        place[numbers] = np.arange(len(numbers))
+        of = {pane: self.panes.slots_of(pane) for pane in sorted(self.panes.index)}
+        slots = np.concatenate([_NO_SLOTS, *of.values()])
+        panes = np.repeat(np.array(list(of), np.int64), [len(one) for one in of.values()])
+        table = pa.RecordBatch.from_pydict({"pane": panes, "group": place[self.panes.tables.number[slots]]})
+        values = {"stable": self.stable, "touched": self.touched, "said": self.said}
+        return State(VERSION, values, [self.groups.saved(numbers), table, *self.aggregation.saved(slots)])
+
+    @classmethod
+    def load(cls, settings: Settings, state: State) -> "Window":
+        """The kernel that was saved."""
+        groups, table, *columns = version_of(state, VERSION, "a window").batches
+        kernel = cls(settings)
+        kernel.stable, kernel.touched = state.values["stable"], state.values["touched"]
+        kernel.said = state.values["said"]
+        numbers = kernel.groups.load(groups)[table.column("group").to_numpy()]
+        places = kernel.panes.places(table.column("pane").to_numpy(), kernel.groups.numbers.capacity)
+        slots = kernel.panes.assign(places, numbers, kernel.groups.numbers)
+        kernel.aggregation.with_room(kernel.panes.capacity)
+        kernel.aggregation.load(slots, columns)
+        return kernel
+
+
+def _removals(batch: Batch, inserts: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    if inserts.all():
+        return np.zeros(len(batch), np.bool_)
+    return (batch.kind == Kind.ADJUST) & (batch.end == batch.start)
+
+
+def _some(batch: Batch, rows: NDArray[np.bool_]) -> Batch:
+    """Some rows; the first ones, as before a stable, are not copied."""
+    count = int(np.count_nonzero(rows))
+    return batch[:count] if rows[:count].all() else batch.take(rows)
+
+
+def _repeated(
+    windows: NDArray[np.int64], known_by: Callable[[int], tuple[int, int]]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Two times of each window; equal ones stand together."""
+    cuts = np.flatnonzero(np.diff(windows)) + 1
+    begins = np.concatenate([[0], cuts]) if len(windows) else cuts
+    known = np.array([known_by(window) for window in windows[begins].tolist()], np.int64).reshape(-1, 2)
+    lengths = np.diff(np.concatenate([begins, [len(windows)]]))
+    return np.repeat(known[:, 0], lengths), np.repeat(known[:, 1], lengths)
+
+
+def _lasts(lifetime: tuple[int, int]) -> bool:
+    return lifetime[0] < lifetime[1]
+
+
+def _kinds(count: int, kind: Kind) -> NDArray[np.int8]:
+    return np.full(count, kind, np.int8)
+
+
+def _failures(said: Sequence[Said], count: int) -> tuple[NDArray[np.bool_], dict[int, str]]:
+    """The rows that have no value, with the reason of each."""
+    lost, why = np.zeros(count, np.bool_), {}
+    for one in said:
+        if one.failed is not None:
+            lost |= one.failed
+            why.update(dict.fromkeys(np.flatnonzero(one.failed).tolist(), one.why))
+    return lost, why
+
+
+@compiled
+def number_distinct(numbers: Any, seen: Any, place: Any, distinct: Any) -> int:
+    """Write the place of each number among those that differ; how many there are."""
+    count = 0
+    for i in range(len(numbers)):
+        number = numbers[i]
+        if seen[number] < 0:
+            seen[number] = count
+            distinct[count] = number
+            count += 1
+        place[i] = seen[number]
+    return count

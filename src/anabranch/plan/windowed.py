@@ -1,0 +1,70 @@
+"""How a window is written: ``stream.window(…)``, by which columns, and what of each."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from anabranch.expressions.aggregates import Aggregate
+from anabranch.expressions.expression import Expression
+from anabranch.expressions.tree import plain_column
+from anabranch.kernels.aggregate.window_times import WindowTimes
+from anabranch.plan.line import users_line
+from anabranch.plan.node import Node, PlanError
+from anabranch.plan.window import Window
+
+if TYPE_CHECKING:
+    from anabranch.plan.stream import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class Windowed:
+    """Windows over a stream, of which nothing is said yet."""
+
+    node: Node
+    times: WindowTimes
+    start: str | None = None
+    end: str | None = None
+    columns: tuple[str, ...] = ()
+
+    def group_by(self, *columns: str | Expression) -> "Windowed":
+        """By which columns the events of a window are told apart; null is a group."""
+        with users_line().named():
+            return replace(self, columns=(*self.columns, *map(_column, columns)))
+
+    def agg(self, *aggregates: Aggregate, early: bool = False, **named: Aggregate) -> "Stream":
+        """What is said of each window and group: aggregates, by their names or under those that are given.
+
+        ``early``: at once, with corrections until the window closes; else when it closes.
+        """
+        from anabranch.plan.stream import Stream
+
+        with users_line().named():
+            made = [(_checked(one).called, one) for one in aggregates]
+            made += [(name, _checked(one)) for name, one in named.items()]
+        return Stream(
+            Window(
+                inputs=(self.node,),
+                times=self.times,
+                columns=self.columns,
+                aggregates=tuple((name, replace(one, name=None)) for name, one in made),
+                start=self.start,
+                end=self.end,
+                early=early,
+            )
+        )
+
+
+def _column(given: Any) -> str:
+    name = plain_column(given.tree) if isinstance(given, Expression) and given.name is None else given
+    if not isinstance(name, str):
+        error = PlanError(f"a group is by columns, {given!r} is none")
+        error.add_note("Make it one before the window: .with_columns(name=…).")
+        raise error
+    return name
+
+
+def _checked(given: Any) -> Aggregate:
+    if isinstance(given, Aggregate):
+        return given
+    error = PlanError(f"a window says aggregates, {given!r} is none")
+    error.add_note("Write for example col('price').sum(), or anabranch.count().")
+    raise error
