@@ -90,6 +90,14 @@ PROBES: dict[str, dict[str, Probe]] = {
         "agg, no groups": _over(lambda s: s.window(10).agg(ab.count())),
         "agg(early=True)": _over(lambda s: s.window(10).group_by("value").agg(ab.count(), early=True)),
     },
+    "session": {
+        "agg": _over(lambda s: s.session(10).group_by("value").agg(ab.count())),
+        "agg, no groups": _over(lambda s: s.session(10).agg(ab.count())),
+    },
+    "rows": {
+        "agg": _over(lambda s: s.rows(10).group_by("value").agg(ab.count())),
+        "agg, no groups": _over(lambda s: s.rows(10).agg(ab.count())),
+    },
     "tap": {"tap": _over(lambda s: s.tap("t"))},
 }
 """Streams of which facts are asked, by operator, where it is written in other ways than by its word alone."""

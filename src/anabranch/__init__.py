@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from anabranch.engines.embedded.job import open as open  # noqa: A004
     from anabranch.engines.embedded.merger import Merger as Merger
     from anabranch.expressions.aggregates import Aggregate as Aggregate
+    from anabranch.expressions.aggregates import aggregate as aggregate
     from anabranch.expressions.aggregates import count as count
     from anabranch.expressions.choice import when as when
     from anabranch.expressions.expression import Expression as Expression
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
 # Imported when first used: NumPy, Arrow and Numba take half a second that `anabranch --help` need not wait.
 _HEAVY = {
     "Aggregate": "anabranch.expressions.aggregates",
+    "aggregate": "anabranch.expressions.aggregates",
     "END": "anabranch.model.lifetime",
     "Expression": "anabranch.expressions.expression",
     "Job": "anabranch.engines.embedded.job",
@@ -150,6 +152,7 @@ __all__ = [
     "Stream",
     "Tagged",
     "Violation",
+    "aggregate",
     "call",
     "col",
     "contradiction",

@@ -6,16 +6,23 @@ bag is a list of (payload, start, end), the payload as sorted pairs of name and 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 from typing import Any, TypeAlias
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 import anabranch as ab
+from anabranch.model.identity import identities
 from anabranch.model.lifetime import Lifetime
 from anabranch.model.time import FOREVER
-from anabranch.oracle.aggregates import first, greatest, last, least, n_unique, total
+from anabranch.oracle.aggregates import first, greatest, last, least, n_unique, top_k, total
 from anabranch.oracle.alter_lifetime import altered
 from anabranch.oracle.distinct import distinct
 from anabranch.oracle.join import Terms, joined
+from anabranch.oracle.rows import rows
+from anabranch.oracle.session import session
 from anabranch.oracle.window import window
 from anabranch.plan.stream import Stream
 
@@ -86,8 +93,6 @@ def _rename(random: Random, streams: Sequence[Stream]) -> Drawn:
 
 
 def _apply(random: Random, streams: Sequence[Stream]) -> Drawn:
-    import pyarrow.compute as pc
-
     def double(rows):
         return {"value": rows.column("value"), "n": pc.multiply(rows.column("n"), 2)}
 
@@ -184,6 +189,16 @@ def _merge(random: Random, streams: Sequence[Stream]) -> Drawn:
     return Drawn(ab.merge({"one": stream, "other": other}, policy=policy), lambda bags, frontiers: bags[0])
 
 
+def own_sum() -> ab.Aggregate:
+    """Twice the sum of ``n``, by functions."""
+    return ab.aggregate(
+        lift=lambda rows: rows.column("n"),
+        combine=pc.add,
+        finish=lambda sums: pc.multiply(sums, 2),
+        remove=pc.subtract,
+    )
+
+
 AGGREGATES: dict[str, tuple[Callable[[], ab.Aggregate], Callable[[Any], Any]]] = {
     "count": (ab.count, len),
     "sum": (lambda: ab.col("n").sum(), lambda rows: total([n for _, n in rows])),
@@ -192,8 +207,95 @@ AGGREGATES: dict[str, tuple[Callable[[], ab.Aggregate], Callable[[Any], Any]]] =
     "first": (lambda: ab.col("n").first(), first),
     "last": (lambda: ab.col("n").last(), last),
     "n_unique": (lambda: ab.col("n").n_unique(), lambda rows: n_unique([n for _, n in rows])),
+    "own": (own_sum, lambda rows: 2 * total([n for _, n in rows])),
 }
 """Aggregates of ``n``, and what each is of pairs of start and ``n``."""
+
+
+@cache
+def identity(payload: tuple[tuple[str, Any], ...]) -> tuple[int, int]:
+    """The words by which rows of one start are in order."""
+    low, high = identities(pa.RecordBatch.from_pylist([dict(payload)]))[0].tolist()
+    return low, high
+
+
+def _made(means: Callable[[Any], Any]) -> Callable[[Any, Any, int, int], Any]:
+    """The payload of a window, from what an aggregate is of pairs of start and ``n``."""
+    return lambda group, inside, start, end: _key(
+        {"value": group, "n": means([(begin, dict(p)["n"]) for p, begin, _ in inside])}
+    )
+
+
+def _value(payload: Any) -> Any:
+    return dict(payload)["value"]
+
+
+def _session(random: Random, streams: Sequence[Stream]) -> Drawn:
+    gap = random.randint(1, 6)
+    made, means = AGGREGATES[random.choice(list(AGGREGATES))]
+    return Drawn(
+        streams[0].session(gap).group_by("value").agg(n=made()),
+        lambda bags, frontiers: session(bags[0], _value, _made(means), gap=gap),
+    )
+
+
+def _row_windows(random: Random, streams: Sequence[Stream]) -> Drawn:
+    size, every = random.randint(1, 5), random.randint(1, 5)
+    made, means = AGGREGATES[random.choice(list(AGGREGATES))]
+    by = random.choice(["value", "n"])
+    drawn = streams[0].rows(size, every).group_by(by).agg(m=made(), t=ab.col("value").max())
+    named = drawn.select(value=ab.col("t"), n=ab.col("m"))
+
+    def payload(group: Any, inside: Any, start: int, end: int) -> Any:
+        n = means([(begin, dict(p)["n"]) for p, begin, _ in inside])
+        return _key({"value": max(_value(p) for p, _, _ in inside), "n": n})
+
+    def meaning(bags: Sequence[Bag], frontiers: Sequence[int]) -> Bag:
+        return rows(
+            bags[0],
+            lambda p: dict(p)[by],
+            payload,
+            size=size,
+            every=every,
+            order=lambda row: identity(row[0]),
+        )
+
+    return Drawn(named, meaning)
+
+
+def _ranked(*, early: bool) -> Callable[[Random, Sequence[Stream]], Drawn]:
+    """The greatest ``n`` of each window, with the value of its row."""
+
+    def draw(random: Random, streams: Sequence[Stream]) -> Drawn:
+        k, size = random.randint(1, 3), random.randint(1, 8)
+        best = ab.col("n").top_k(k, carry=["value"])
+        windows, session_too = streams[0].window(size), not early and random.random() < 0.4
+        if session_too:
+            windows = streams[0].session(size)
+        stream = windows.agg(best, early=True) if early else windows.agg(best)
+
+        def rank(nth: int) -> Callable[[Any, Any, int, int], Any]:
+            def payload(group: Any, inside: Any, start: int, end: int) -> Any:
+                values = [(dict(p)["n"], identity((("value", _value(p)),)), _value(p)) for p, _, _ in inside]
+                found = top_k([(n, (tie, value)) for n, tie, value in values], k)
+                if nth >= len(found):
+                    return None
+                return _key({"value": found[nth][1][1], "n": found[nth][0]})
+
+            return payload
+
+        def meaning(bags: Sequence[Bag], frontiers: Sequence[int]) -> Bag:
+            found: Bag = []
+            for nth in range(k):
+                if session_too:
+                    found += session(bags[0], lambda p: 0, rank(nth), gap=size)
+                else:
+                    found += window(bags[0], lambda p: 0, rank(nth), size=size, every=size)
+            return found
+
+        return Drawn(stream.select("value", "n"), meaning)
+
+    return draw
 
 
 def _windowed(*, early: bool) -> Callable[[Random, Sequence[Stream]], Drawn]:
@@ -204,11 +306,8 @@ def _windowed(*, early: bool) -> Callable[[Random, Sequence[Stream]], Drawn]:
         slide = random.random() < 0.5
         windows = streams[0].window(size, every, lifetime="slide" if slide else "window")
 
-        def payload(group: Any, rows: Any, start: int, end: int) -> Any:
-            return _key({"value": group, "n": means([(begin, dict(p)["n"]) for p, begin, _ in rows])})
-
         def meaning(bags: Sequence[Bag], frontiers: Sequence[int]) -> Bag:
-            return window(bags[0], lambda p: dict(p)["value"], payload, size=size, every=every, slide=slide)
+            return window(bags[0], _value, _made(means), size=size, every=every, slide=slide)
 
         return Drawn(windows.group_by("value").agg(early=early, n=made()), meaning)
 
@@ -231,4 +330,8 @@ OPERATORS = (
     Operator("merge", _merge, waits=True),
     Operator("window", _windowed(early=False), waits=True),
     Operator("window, early", _windowed(early=True)),
+    Operator("top_k", _ranked(early=False), waits=True),
+    Operator("top_k, early", _ranked(early=True)),
+    Operator("session", _session, waits=True),
+    Operator("rows", _row_windows, waits=True),
 )

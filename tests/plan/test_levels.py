@@ -55,6 +55,9 @@ class TestOneLevel:
         windows = source("s").window(10)
         assert shapes(windows.group_by("room").agg(count())) == [([("s", 0, ("room",))], ["window"])]
         assert shapes(windows.agg(count())) == [([("s", 0, ())], ["window"])]
+        sessions, rows = source("s").session(10).group_by("room"), source("s").rows(3)
+        assert shapes(sessions.agg(count())) == [([("s", 0, ("room",))], ["session"])]
+        assert shapes(rows.agg(count())) == [([("s", 0, ())], ["rows"])]
 
     def test_a_merge_of_streams_deals_them_alike(self):
         merged = ab.merge(source("a"), source("b"))

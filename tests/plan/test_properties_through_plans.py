@@ -45,6 +45,18 @@ def test_a_window_without_groups_at_its_close_merges_in_r0_and_with_groups_in_r2
     assert case_of(*early) is Case.R3
 
 
+def test_sessions_merge_by_their_groups_and_without_groups_in_order():
+    streams = [source(name) for name in "ab"]
+    assert case_of(*(stream.session(10).agg(ab.count()) for stream in streams)) is Case.R0
+    grouped = [stream.session(10).group_by("room").agg(ab.count()) for stream in streams]
+    assert case_of(*grouped) is Case.R3
+    assert grouped[0].properties.key == ("room",)
+    assert case_of(*(stream.rows(3).group_by("room").agg(ab.count()) for stream in streams)) is Case.R4
+    ranked = streams[0].session(10).group_by("room").agg(ab.col("level").top_k(2)).properties
+    assert ranked.key == ("room", "rank")
+    assert Fact.STRICTLY_INCREASING not in streams[0].window(5).agg(ab.col("level").top_k(2)).properties
+
+
 def test_lifetimes_of_windows_are_as_long_as_they_or_their_slide():
     rooms = source("rooms")
     assert rooms.window(10, 5).agg(ab.count()).properties.longest == 10

@@ -42,7 +42,7 @@ class Aggregate:
             error = ExpressionError(f"there is no aggregate {self.function!r}")
             error.add_note(f"There are: {', '.join(_TYPES)}.")
             raise error
-        if self.argument is None and self.function != "count":
+        if self.argument is None and self.function not in ("count", "aggregate"):
             raise ExpressionError(f"{self.function} is of an expression, and none is given")
         for name, value in self.options:
             _check_option(self.function, name, value)
@@ -126,10 +126,38 @@ class Aggregating:
         """The value that half of all is at most, to a relative ``error``."""
         return self.quantile(0.5, error=error)
 
+    def top_k(self, k: int, *, carry: Iterable[str] = ()) -> Aggregate:
+        """The ``k`` greatest, in a row each, with their ``rank`` from 1 and carried columns of theirs.
+
+        Of equal values the order is that of the identity of what they carry. Other aggregates beside it are
+        said in each row.
+        """
+        names = (carry,) if isinstance(carry, str) else tuple(carry)
+        return self._aggregate("top_k", k=k, carry=names)
+
 
 def count() -> Aggregate:
     """How many events there are."""
     return Aggregate("count")
+
+
+def aggregate(
+    *,
+    lift: Callable[[pa.RecordBatch], Any],
+    combine: Callable[[pa.Array, pa.Array], Any],
+    finish: Callable[[pa.Array], Any],
+    remove: Callable[[pa.Array, pa.Array], Any] | None = None,
+) -> Aggregate:
+    """An aggregate of one's own, of functions over Arrow arrays.
+
+    ``lift`` gives a state for each row of a record batch, an array of any type; ``combine`` one for each pair
+    of states of two arrays, and ``finish`` a value for each state. ``remove`` gives the first of each pair
+    without the second, which windows of time need where events may be removed. ``combine`` is associative,
+    and over windows of time it does not matter which of a pair is the first. All are pure, and are asked with
+    no rows when the plan is made, to know their types.
+    """
+    given = {"lift": lift, "combine": combine, "finish": finish, "remove": remove}
+    return Aggregate("aggregate", None, tuple(given.items()), None)
 
 
 def aggregate_type(given: Aggregate, kind: pa.DataType | None) -> pa.DataType:
@@ -154,7 +182,7 @@ def aggregate_type(given: Aggregate, kind: pa.DataType | None) -> pa.DataType:
 
 def aggregate_text(given: Aggregate) -> str:
     """An aggregate in words, without its name."""
-    options = ", ".join(repr(value) if name == "q" else f"{name}={value!r}" for name, value in _said(given))
+    options = ", ".join(_option_text(name, value) for name, value in _said(given))
     if given.argument is None:
         return f"{given.function}({options})"
     words = text(given.argument)
@@ -164,6 +192,8 @@ def aggregate_text(given: Aggregate) -> str:
 
 def aggregate_to_wire(given: Aggregate) -> dict[str, Any]:
     """An aggregate as values that JSON has."""
+    if given.function == "aggregate":
+        raise ExpressionError("an aggregate of one's own is of functions, which are not written as values")
     said: dict[str, Any] = {"aggregate": given.function}
     if given.argument is not None:
         said["of"] = to_wire(given.argument)
@@ -178,7 +208,8 @@ def aggregate_from_wire(data: Any) -> Aggregate:
         case {"aggregate": str(function), **rest} if not set(rest) - {"of", "options", "name"}:
             said: dict[Any, Any] = dict(rest)
             argument = from_wire(said["of"]) if "of" in said else None
-            options = tuple(sorted(said.get("options", {}).items()))
+            given = said.get("options", {}).items()
+            options = tuple(sorted((name, _listed(value)) for name, value in given))
             return Aggregate(function, argument, options, said.get("name"))
     forms = ", ".join(map(repr, data)) if isinstance(data, dict) else repr(data)
     raise ExpressionError(f"an aggregate has its word, what it is of, options and a name, not {forms}")
@@ -186,9 +217,23 @@ def aggregate_from_wire(data: Any) -> Aggregate:
 
 def _said(given: Aggregate) -> Iterable[tuple[str, Any]]:
     """The options that are not what they are by themselves, the one without a name first."""
-    usual = {"ddof": 1, "error": 0.01}
-    said = [one for one in given.options if usual.get(one[0]) != one[1]]
-    return sorted(said, key=lambda one: one[0] != "q")
+    usual = {"ddof": 1, "error": 0.01, "carry": (), "remove": None}
+    said = [one for one in given.options if one[0] not in usual or usual[one[0]] != one[1]]
+    return sorted(said, key=lambda one: one[0] not in _FIRST)
+
+
+_FIRST = ("q", "k")
+
+
+def _option_text(name: str, value: Any) -> str:
+    if callable(value):
+        return f"{name}={getattr(value, '__qualname__', type(value).__name__)}"
+    said = list(value) if isinstance(value, tuple) else value
+    return repr(said) if name in _FIRST else f"{name}={said!r}"
+
+
+def _listed(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _check_option(function: str, name: str, value: Any) -> None:
@@ -202,6 +247,15 @@ def _check_option(function: str, name: str, value: Any) -> None:
         case "error" if function == "quantile":
             if not _number(value) or not 0 < value < 1:
                 raise ExpressionError(f"the relative error of a quantile is between 0 and 1, not {value!r}")
+        case "k" if function == "top_k":
+            if type(value) is not int or value < 1:
+                raise ExpressionError(f"top_k is told how many, a whole number from 1 on, not {value!r}")
+        case "carry" if function == "top_k":
+            if not isinstance(value, tuple) or not all(isinstance(one, str) for one in value):
+                raise ExpressionError(f"what top_k carries is columns by their names, not {value!r}")
+        case "lift" | "combine" | "finish" | "remove" if function == "aggregate":
+            if not callable(value) and not (name == "remove" and value is None):
+                raise ExpressionError(f"{name} is a function over Arrow arrays, not {value!r}")
         case _:
             raise ExpressionError(f"{function} is not told {name!r}")
 
@@ -249,6 +303,8 @@ _TYPES: dict[str, Callable[[pa.DataType], pa.DataType | None]] = {
     "last": _same_type,
     "n_unique": _count_type,
     "quantile": _float_type,
+    "top_k": _same_type,
+    "aggregate": _count_type,
 }
 _NUMBERS, _ORDERED = "numbers", "numbers, truths, times, texts or bytes"
 _WANTED = {
@@ -261,4 +317,5 @@ _WANTED = {
     "max": _ORDERED,
     "first": _ORDERED,
     "last": _ORDERED,
+    "top_k": _ORDERED,
 }

@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.expressions.aggregates import Aggregate
-from anabranch.kernels.aggregate.aggregation import Aggregation, Said
+from anabranch.kernels.aggregate.aggregation import Aggregation, failures
 from anabranch.kernels.aggregate.column import Slots
 from anabranch.kernels.aggregate.groups import Groups
 from anabranch.kernels.aggregate.panes import Panes
@@ -61,8 +61,13 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Some windows and groups as they are: whether there are events, what is said, and what failed."""
+    """Some windows and groups as they are: whether there are events, what is said, and what failed.
 
+    Of a window and group there are several rows where they are said by rank.
+    """
+
+    windows: NDArray[np.int64]
+    numbers: NDArray[np.int32]
     there: NDArray[np.bool_]
     payload: pa.RecordBatch
     failed: NDArray[np.bool_]
@@ -119,7 +124,7 @@ class Window:
         windows, numbers = self._touched(parts)
         before = self._rows(windows, numbers)
         self._add(parts)
-        changes, more = self._changed(windows, numbers, before, self._rows(windows, numbers))
+        changes, more = self._changed(before, self._rows(windows, numbers))
         return Result(changes, (*refused, *more))
 
     def advance(self, name: str, time: int) -> Result:
@@ -198,15 +203,14 @@ class Window:
                 if len(slots):
                     there = slots != NONE
                     self.aggregation.merge(into[inside][there], slots[there])
-        found = self._finished(windows, into, numbers)
+        found = self._finished(windows, into, numbers, all_ranks=True)
         self.aggregation.clear(into)
         self.panes.give_back(into)
         return found
 
-    def _changed(
-        self, windows: NDArray[np.int64], numbers: NDArray[np.int32], before: _Rows, after: _Rows
-    ) -> tuple[Batch, tuple[Refused, ...]]:
+    def _changed(self, before: _Rows, after: _Rows) -> tuple[Batch, tuple[Refused, ...]]:
         """Removals of rows that are no longer so, each before the insert of what is so now."""
+        windows = after.windows
         start, end = self._lifetimes(windows)
         was, now = before.there & ~before.failed, after.there & ~after.failed
         old = Batch(_kinds(len(windows), Kind.ADJUST), start, start, end, before.payload)
@@ -218,7 +222,7 @@ class Window:
         broken = np.flatnonzero(after.there & after.failed & ~(before.there & before.failed))
         return (
             concat([old.take(gone), new.take(come)]).take(order),
-            self._refused(windows, numbers, after.why, broken),
+            self._refused(after, broken),
         )
 
     def _closing(
@@ -268,16 +272,26 @@ class Window:
             there = self.aggregation.events.count[slots] > 0
             windows, slots, numbers = windows[there], slots[there], numbers[there]
         found = self._finished(windows, slots, numbers)
-        start, end = self._lifetimes(windows)
+        start, end = self._lifetimes(found.windows)
         batch = Batch(_kinds(len(end), Kind.INSERT), start, end, np.zeros(len(end), np.int64), found.payload)
         broken = np.flatnonzero(found.failed)
         if len(broken):
             batch = batch.take(~found.failed)
         self.said += len(batch)
-        return Result(batch, self._refused(windows, numbers, found.why, broken))
+        return Result(batch, self._refused(found, broken))
 
-    def _finished(self, windows: NDArray[np.int64], slots: Slots, numbers: NDArray[np.int32]) -> _Rows:
+    def _finished(
+        self,
+        windows: NDArray[np.int64],
+        slots: Slots,
+        numbers: NDArray[np.int32],
+        *,
+        all_ranks: bool = False,
+    ) -> _Rows:
         """The payloads of windows and groups."""
+        rows = self.aggregation.rows(slots, all_ranks=all_ranks)
+        if rows is not None:
+            windows, slots, numbers = windows[rows], slots[rows], numbers[rows]
         said = self.aggregation.said(slots)
         columns = [*self.groups.at(numbers), *(one.values for one in said)]
         if any(self.settings.bounds):
@@ -286,31 +300,26 @@ class Window:
             for ticks, kind in zip(wanted, self.settings.schema.types[len(columns) :], strict=True):
                 columns.append(times(ticks, dtype=kind))
         payload = pa.RecordBatch.from_arrays(columns, schema=self.settings.schema)
-        there = self.aggregation.events.count[slots] > 0
-        return _Rows(there, payload, *_failures(said, len(slots)))
+        there = self.aggregation.there(slots)
+        return _Rows(windows, numbers, there, payload, *failures(said, slots))
 
     def _lifetimes(self, windows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return _repeated(windows, self.times.lifetime)
 
-    def _refused(
-        self,
-        windows: NDArray[np.int64],
-        numbers: NDArray[np.int32],
-        why: dict[int, str],
-        rows: NDArray[np.int64],
-    ) -> tuple[Refused, ...]:
+    def _refused(self, found: _Rows, rows: NDArray[np.int64]) -> tuple[Refused, ...]:
         """Groups of windows that have no value, with the columns of the group."""
+        rows = rows[np.isin(rows, list(found.why))] if len(rows) else rows
         if not len(rows):
             return ()
-        start, end = self._lifetimes(windows[rows])
-        columns = self.groups.at(numbers[rows])
+        start, end = self._lifetimes(found.windows[rows])
+        columns = self.groups.at(found.numbers[rows])
         payload = (
             pa.RecordBatch.from_arrays(columns, schema=self.groups.schema)
             if columns
             else rows_without_columns(len(rows))
         )
         batch = Batch(_kinds(len(rows), Kind.INSERT), start, end, np.zeros(len(rows), np.int64), payload)
-        return failed(batch, np.arange(len(rows)), [why[row] for row in rows.tolist()])
+        return failed(batch, np.arange(len(rows)), [found.why[row] for row in rows.tolist()])
 
     def _release(self, done: Sequence[tuple[int, Slots]], extra: Slots) -> None:
         """Give back panes of which all windows are closed, and slots of no pane."""
@@ -380,16 +389,6 @@ def _lasts(lifetime: tuple[int, int]) -> bool:
 
 def _kinds(count: int, kind: Kind) -> NDArray[np.int8]:
     return np.full(count, kind, np.int8)
-
-
-def _failures(said: Sequence[Said], count: int) -> tuple[NDArray[np.bool_], dict[int, str]]:
-    """The rows that have no value, with the reason of each."""
-    lost, why = np.zeros(count, np.bool_), {}
-    for one in said:
-        if one.failed is not None:
-            lost |= one.failed
-            why.update(dict.fromkeys(np.flatnonzero(one.failed).tolist(), one.why))
-    return lost, why
 
 
 @compiled

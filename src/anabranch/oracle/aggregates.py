@@ -76,6 +76,12 @@ def at_rank(values: Sequence[Any], quantile: float) -> Any:
     return sorted(values, key=_ordered)[int(Fraction(quantile) * (len(values) - 1))] if values else None
 
 
+def top_k(values: Sequence[tuple[Any, Any]], k: int) -> list[tuple[Any, Any]]:
+    """The greatest values that are not null, first the greatest, each with its tie; of equal ones by tie."""
+    ordered = sorted((one for one in values if one[0] is not None), key=lambda one: one[1])
+    return sorted(ordered, key=lambda one: _ordered(one[0]), reverse=True)[:k]
+
+
 def _exact_sum(values: Sequence[Any]) -> Fraction:
     return sum(map(Fraction, values), Fraction(0))
 

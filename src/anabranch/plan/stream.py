@@ -16,6 +16,8 @@ from anabranch.expressions.expression import Expression, expression
 from anabranch.kernels.aggregate.window_times import WindowTimes
 from anabranch.kernels.join.band import At
 from anabranch.kernels.join.terms import How
+from anabranch.kernels.rows import RowWindows
+from anabranch.kernels.session import Sessions
 from anabranch.model.clock import check_unit, in_ticks
 from anabranch.model.clock_columns import clock_of
 from anabranch.model.lifetime import START, Length, Lifetime, Moment
@@ -179,6 +181,25 @@ class Stream(RowOperators):
             ticks = self._ticks(size, "the size of windows")
             hop = ticks if every is None else self._ticks(every, "their hop")
         return Windowed(self.node, WindowTimes(ticks, hop, lifetime == "slide"), start, end)
+
+    def session(self, gap: Span, *, start: str | None = None, end: str | None = None) -> Windowed:
+        """Sessions of what starts less than ``gap`` after another, for ``group_by`` and ``agg``.
+
+        A session is [first start, last start + gap); ``start`` and ``end`` name columns for its bounds.
+        """
+        with users_line().named():
+            ticks = self._ticks(gap, "the gap of sessions")
+        return Windowed(self.node, Sessions(ticks), start, end)
+
+    def rows(
+        self, size: int, every: int | None = None, *, start: str | None = None, end: str | None = None
+    ) -> Windowed:
+        """Windows of ``size`` rows of each group, from every ``every``-th row on (``size``, unless given).
+
+        Rows are in the order of their starts, and of one start by their identity. A window lasts from the
+        start of its first row until just after that of its last; ``start`` and ``end`` name columns for them.
+        """
+        return Windowed(self.node, RowWindows(size, size if every is None else every), start, end)
 
     def sort(self) -> "Stream":
         """The same elements in the order of their times, each once the stable has passed it."""

@@ -1,4 +1,4 @@
-"""How a window is written: ``stream.window(…)``, by which columns, and what of each."""
+"""How windows are written: ``window(…)``, ``session`` or ``rows``, by which columns, and what of each."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -7,8 +7,12 @@ from anabranch.expressions.aggregates import Aggregate
 from anabranch.expressions.expression import Expression
 from anabranch.expressions.tree import plain_column
 from anabranch.kernels.aggregate.window_times import WindowTimes
+from anabranch.kernels.rows import RowWindows
+from anabranch.kernels.session import Sessions
 from anabranch.plan.line import users_line
 from anabranch.plan.node import Node, PlanError
+from anabranch.plan.rows import Rows
+from anabranch.plan.session import Session
 from anabranch.plan.window import Window
 
 if TYPE_CHECKING:
@@ -20,7 +24,7 @@ class Windowed:
     """Windows over a stream, of which nothing is said yet."""
 
     node: Node
-    times: WindowTimes
+    windows: WindowTimes | Sessions | RowWindows
     start: str | None = None
     end: str | None = None
     columns: tuple[str, ...] = ()
@@ -33,24 +37,40 @@ class Windowed:
     def agg(self, *aggregates: Aggregate, early: bool = False, **named: Aggregate) -> "Stream":
         """What is said of each window and group: aggregates, by their names or under those that are given.
 
-        ``early``: at once, with corrections until the window closes; else when it closes.
+        ``early``: at once, with corrections until the window closes; else when it closes. Only windows of
+        time are said early.
         """
         from anabranch.plan.stream import Stream
 
         with users_line().named():
             made = [(_checked(one).called, one) for one in aggregates]
             made += [(name, _checked(one)) for name, one in named.items()]
-        return Stream(
-            Window(
-                inputs=(self.node,),
-                times=self.times,
-                columns=self.columns,
-                aggregates=tuple((name, replace(one, name=None)) for name, one in made),
-                start=self.start,
-                end=self.end,
-                early=early,
-            )
+            made = [(name, replace(one, name=None)) for name, one in made]
+            _check_early(self.windows, early=early)
+        given: dict[str, Any] = {
+            "inputs": (self.node,),
+            "columns": self.columns,
+            "aggregates": tuple(made),
+            "start": self.start,
+            "end": self.end,
+        }
+        match self.windows:
+            case Sessions():
+                return Stream(Session(sessions=self.windows, **given))
+            case RowWindows():
+                return Stream(Rows(windows=self.windows, **given))
+            case WindowTimes():
+                return Stream(Window(times=self.windows, early=early, **given))
+
+
+def _check_early(windows: WindowTimes | Sessions | RowWindows, *, early: bool) -> None:
+    if early and not isinstance(windows, WindowTimes):
+        error = PlanError(
+            "which rows a session or a window of rows has is known once the stable has passed them, "
+            "so none is said early"
         )
+        error.add_note("Leave early out; windows of time, .window(…), can be said early.")
+        raise error
 
 
 def _column(given: Any) -> str:

@@ -14,7 +14,7 @@ from anabranch.engines.spark.transport import frontier_rows
 from anabranch.kernels.answers import Answers
 
 EACH = 25
-HELD = [one for one in OPERATORS if one.name in ("final", "merge")]
+HELD = [one for one in OPERATORS if one.name in ("final", "merge", "session", "rows")]
 """Operators after which shards may be at frontiers of their own."""
 
 

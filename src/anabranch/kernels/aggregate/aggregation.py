@@ -3,9 +3,9 @@
 Where the input has no removals, the least and the greatest number are a column each; else values are counted.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,17 +23,12 @@ from anabranch.kernels.aggregate.extremes import Extremes
 from anabranch.kernels.aggregate.floats import FloatSums
 from anabranch.kernels.aggregate.integers import IntegerSquares, IntegerSums
 from anabranch.kernels.aggregate.moments import means, variances
+from anabranch.kernels.aggregate.own import Own
+from anabranch.kernels.aggregate.part import Part, Said
+from anabranch.kernels.aggregate.ranking import Ranking
 from anabranch.model.batch import Batch
 
 _t = pa.types
-
-
-class Said(NamedTuple):
-    """The values of an aggregate for some slots, and those for which it has none."""
-
-    values: pa.Array
-    failed: NDArray[np.bool_] | None = None
-    why: str = ""
 
 
 class Argument:
@@ -47,6 +42,16 @@ class Argument:
         """How many values there are; None: as many as events, because there were no nulls."""
         self.codes = Codes(self.kind)
         self.columns: dict[str, Column] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state beside that of the columns."""
+        return self.codes.nbytes
+
+    def read(self, batch: Batch) -> tuple[pa.Array, dict[int, str]]:
+        """The values of rows, and the rows that have none."""
+        found = evaluate(self.tree, batch.payload, batch.start, batch.end)
+        return found.values, dict(zip(found.failed.tolist(), found.why, strict=True))
 
     def count(self, slots: Slots) -> NDArray[np.int64]:
         """How many values some slots have."""
@@ -111,6 +116,24 @@ class Argument:
         for one, high in users:
             one.recode(moved, high=high)
 
+    def saved(self, slots: Slots) -> list[pa.RecordBatch]:
+        """The values that are numbered, how many values there are, and the columns of state."""
+        values = pa.RecordBatch.from_arrays([pa.array(self.codes.values, self.kind)], names=["value"])
+        counts = pa.RecordBatch.from_pydict({"count": self.count(slots)})
+        return [values, counts, *(column.saved(slots) for column in self.columns.values())]
+
+    def load(self, slots: Slots, batches: Iterator[pa.RecordBatch]) -> None:
+        """What was saved; events are there already."""
+        values, counts = next(batches), next(batches)
+        if self.codes.numbered:
+            self.codes.of(values.column("value"))
+        if (counts.column("count").to_numpy() != self.events.count[slots]).any():
+            self.present = Counts()
+            self.present.with_room(len(self.events.count))
+            self.present.load(slots, counts)
+        for column in self.columns.values():
+            column.load(slots, next(batches))
+
 
 _CODED = (("codes", False), ("timed", True))
 
@@ -126,24 +149,38 @@ class Aggregation:
     def __init__(self, aggregates: Sequence[Aggregate], schema: pa.Schema, *, removals: bool) -> None:
         self.events = Counts()
         """How many events each slot has."""
-        self.arguments: dict[Tree, Argument] = {}
+        self.arguments: dict[Hashable, Part] = {}
+        """What aggregates are of, each kept once; those that share nothing are by themselves."""
+        self.ranking: Ranking | None = None
+        """Where each slot is said in several rows, by rank."""
         self.finishes: list[Callable[[Slots], Said]] = []
-        self.types: list[pa.DataType] = []
         for one in aggregates:
-            argument = None
-            if one.argument is not None:
-                argument = self.arguments.setdefault(
-                    one.argument, Argument(one.argument, schema, self.events, removals=removals)
-                )
-            self.types.append(aggregate_type(one, None if argument is None else argument.kind))
-            self.finishes.append(self._finish(one, argument))
+            self.finishes += self._finishes(one, schema, removals=removals)
+
+    def _finishes(
+        self, one: Aggregate, schema: pa.Schema, *, removals: bool
+    ) -> list[Callable[[Slots], Said]]:
+        """What an aggregate says, a column or several."""
+        if one.function == "top_k":
+            self.ranking = self.arguments[one] = Ranking(one, schema)
+            return self.ranking.finishes()
+        if one.function == "aggregate":
+            own = self.arguments.setdefault(one, Own(one, schema))
+            assert isinstance(own, Own), "an aggregate is known by itself"
+            return [own.finish]
+        if one.argument is None:
+            return [lambda slots: Said(pa.array(self.events.count[slots]))]
+        argument = self.arguments.setdefault(
+            one.argument, Argument(one.argument, schema, self.events, removals=removals)
+        )
+        assert isinstance(argument, Argument), "a tree is that of an argument"
+        return [_finish(one, argument, aggregate_type(one, argument.kind))]
 
     @property
     def nbytes(self) -> int:
         """Bytes of state."""
-        return sum(column.nbytes for column in self._columns()) + sum(
-            argument.codes.nbytes for argument in self.arguments.values()
-        )
+        beside = sum(one.nbytes for one in self.arguments.values())
+        return sum(column.nbytes for column in self._columns()) + beside
 
     @property
     def capacity(self) -> int:
@@ -163,10 +200,10 @@ class Aggregation:
         """The values of the arguments for rows, and the rows for which one has none, with the reason."""
         arrays: list[pa.Array] = []
         failed: dict[int, str] = {}
-        for tree in self.arguments:
-            found = evaluate(tree, batch.payload, batch.start, batch.end)
-            arrays.append(found.values)
-            failed.update(zip(found.failed.tolist(), found.why, strict=True))
+        for one in self.arguments.values():
+            values, reasons = one.read(batch)
+            arrays.append(values)
+            failed.update(reasons)
         return arrays, failed
 
     def add(self, slots: Slots, arrays: Sequence[pa.Array], start: NDArray[np.int64], sign: int) -> None:
@@ -193,60 +230,69 @@ class Aggregation:
 
     def saved(self, slots: Slots) -> list[pa.RecordBatch]:
         """All that some slots have."""
-        found = [self.events.saved(slots)]
-        for argument in self.arguments.values():
-            values = pa.RecordBatch.from_arrays(
-                [pa.array(argument.codes.values, argument.kind)], names=["value"]
-            )
-            counts = pa.RecordBatch.from_pydict({"count": argument.count(slots)})
-            found += [values, counts, *(column.saved(slots) for column in argument.columns.values())]
-        return found
+        parts = [batch for one in self.arguments.values() for batch in one.saved(slots)]
+        return [self.events.saved(slots), *parts]
 
     def load(self, slots: Slots, batches: Sequence[pa.RecordBatch]) -> None:
         """Give slots, which are neutral, what was saved."""
         left = iter(batches)
         self.events.load(slots, next(left))
-        for argument in self.arguments.values():
-            if argument.codes.numbered:
-                argument.codes.of(next(left).column("value"))
-            else:
-                next(left)
-            counts = next(left)
-            if (counts.column("count").to_numpy() != self.events.count[slots]).any():
-                argument.present = Counts()
-                argument.present.with_room(self.capacity)
-                argument.present.load(slots, counts)
-            for column in argument.columns.values():
-                column.load(slots, next(left))
+        for one in self.arguments.values():
+            one.load(slots, left)
 
-    def _finish(self, one: Aggregate, of: Argument | None) -> Callable[[Slots], Said]:
-        """What an aggregate says of slots, with the columns it needs."""
-        if of is None:
-            return lambda slots: Said(pa.array(self.events.count[slots]))
-        kind = self.types[-1]
-        match one.function:
-            case "count":
-                return lambda slots: Said(pa.array(of.count(slots)))
-            case "n_unique":
-                known = of.known()
-                return lambda slots: Said(pa.array(known.distinct(slots)))
-            case "sum":
-                return _sum(of, of.sums(), kind, aggregate_text(one))
-            case "mean":
-                sums = of.sums()
-                return lambda slots: Said(means(sums, of.count(slots), slots))
-            case "var" | "std":
-                sums, squares = of.sums(), of.sums(squares=True)
-                ddof, root = one.option("ddof"), one.function == "std"
-                return lambda slots: Said(variances(sums, squares, of.count(slots), slots, ddof, root=root))
-            case "quantile":
-                buckets = Buckets(one.option("error"))
-                column = of.column(f"buckets {one.option('error')!r}", lambda: Counted(buckets.read))
-                return lambda slots: Said(buckets.quantiles(column, slots, one.option("q")))
-            case "min" | "max":
-                return _extreme(of, 1 if one.function == "min" else -1)
-            case _:
-                return _by_time(of, 1 if one.function == "first" else -1)
+    def rows(self, slots: Slots, *, all_ranks: bool = False) -> NDArray[np.int64] | None:
+        """Of each row that is said of slots the place of its slot; None: each slot is one row.
+
+        A slot that is said in several rows is given as often; ``all_ranks``: whether it has as many or not.
+        """
+        if self.ranking is None:
+            return None
+        counts = self.ranking.k if all_ranks else self.ranking.ranks(slots)
+        return np.repeat(np.arange(len(slots)), counts)
+
+    def there(self, slots: Slots) -> NDArray[np.bool_]:
+        """Which rows are there."""
+        there = self.events.count[slots] > 0
+        return there if self.ranking is None else there & self.ranking.there(slots)
+
+
+def failures(said: Sequence[Said], slots: Slots) -> tuple[NDArray[np.bool_], dict[int, str]]:
+    """The rows that have no value, with the reason by the first row of each slot."""
+    lost, why = np.zeros(len(slots), np.bool_), {}
+    first = np.diff(slots, prepend=-1) != 0
+    for one in said:
+        if one.failed is not None:
+            lost |= one.failed
+            rows = np.flatnonzero(one.failed & first).tolist()
+            why.update({row: one.why if one.whys is None else one.whys[row] for row in rows})
+    return lost, why
+
+
+def _finish(one: Aggregate, of: Argument, kind: pa.DataType) -> Callable[[Slots], Said]:
+    """What an aggregate says of slots, with the columns it needs."""
+    match one.function:
+        case "count":
+            return lambda slots: Said(pa.array(of.count(slots)))
+        case "n_unique":
+            known = of.known()
+            return lambda slots: Said(pa.array(known.distinct(slots)))
+        case "sum":
+            return _sum(of, of.sums(), kind, aggregate_text(one))
+        case "mean":
+            sums = of.sums()
+            return lambda slots: Said(means(sums, of.count(slots), slots))
+        case "var" | "std":
+            sums, squares = of.sums(), of.sums(squares=True)
+            ddof, root = one.option("ddof"), one.function == "std"
+            return lambda slots: Said(variances(sums, squares, of.count(slots), slots, ddof, root=root))
+        case "quantile":
+            buckets = Buckets(one.option("error"))
+            column = of.column(f"buckets {one.option('error')!r}", lambda: Counted(buckets.read))
+            return lambda slots: Said(buckets.quantiles(column, slots, one.option("q")))
+        case "min" | "max":
+            return _extreme(of, 1 if one.function == "min" else -1)
+        case _:
+            return _by_time(of, 1 if one.function == "first" else -1)
 
 
 def _sum(of: Argument, sums: Any, kind: pa.DataType, words: str) -> Callable[[Slots], Said]:

@@ -1,0 +1,163 @@
+"""Windows that are open, by slot: whose they are, when they began and when their last row started.
+
+An entry that names a slot names it with its serial number, so that it is known to be stale once the slot is
+another window's. Windows by start are runs whose stale front is cut off, so that the least is at hand.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anabranch.kernels.runs import KEY, Rows, Runs, sorted_by_key
+from anabranch.model.compiled import inlined
+from anabranch.model.slots import NONE
+
+_SLOT, _SERIAL = 1, 2
+_STALE = 1024
+_FIRST_LOOK = 64
+
+
+class OpenWindows(NamedTuple):
+    """State: windows by slot, and slots that are free."""
+
+    number: NDArray[np.int32]
+    """The number of the group."""
+    nth: NDArray[np.int64]
+    """Which window of its group it is, where windows of a group overlap."""
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    """The starts of its first and last rows."""
+    serial: NDArray[np.int64]
+    """The serial number of the window; NONE where there is none."""
+    free: NDArray[np.int32]
+    unused: NDArray[np.int64]
+    """How many slots are free, as an array of one."""
+    opened: NDArray[np.int64]
+    """How many windows there have been, as an array of one."""
+
+    @classmethod
+    def of_capacity(cls, capacity: int) -> "OpenWindows":
+        """None, with room for this many."""
+        return cls(
+            np.zeros(capacity, np.int32),
+            np.zeros(capacity, np.int64),
+            np.zeros(capacity, np.int64),
+            np.zeros(capacity, np.int64),
+            np.full(capacity, NONE, np.int64),
+            np.arange(capacity - 1, -1, -1, dtype=np.int32),
+            np.array([capacity]),
+            np.array([0]),
+        )
+
+    @property
+    def capacity(self) -> int:
+        """How many there may be."""
+        return len(self.number)
+
+    @property
+    def used(self) -> int:
+        """How many there are."""
+        return self.capacity - int(self.unused[0])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state."""
+        return sum(column.nbytes for column in self)
+
+    def larger(self) -> "OpenWindows":
+        """The same windows, with room for as many more."""
+        new = OpenWindows.of_capacity(2 * self.capacity)
+        for name in ("number", "nth", "first", "last", "serial"):
+            getattr(new, name)[: self.capacity] = getattr(self, name)
+        unused = int(self.unused[0])
+        new.free[self.capacity : self.capacity + unused] = self.free[:unused]
+        new.unused[0], new.opened[0] = self.capacity + unused, self.opened[0]
+        return new
+
+    def slots(self) -> NDArray[np.int32]:
+        """The slots of all, in the order in which they were opened."""
+        used = np.flatnonzero(self.serial >= 0).astype(np.int32)
+        return used[np.argsort(self.serial[used])]
+
+    def take(self, count: int) -> NDArray[np.int32]:
+        """Slots for new windows, of which there are as many free."""
+        left, opened = int(self.unused[0]) - count, int(self.opened[0])
+        slots = self.free[left : left + count].copy()
+        self.serial[slots] = np.arange(opened, opened + count)
+        self.unused[0], self.opened[0] = left, opened + count
+        return slots
+
+    def give_back(self, slots: NDArray[np.int32]) -> None:
+        """Free slots whose windows are over."""
+        unused = int(self.unused[0])
+        self.free[unused : unused + len(slots)] = slots
+        self.unused[0] = unused + len(slots)
+
+    def entries(self, slots: NDArray[np.int32], key: NDArray[np.int64]) -> Rows:
+        """Rows of runs that name slots."""
+        return np.stack([key, slots.astype(np.int64), self.serial[slots]])
+
+    def alive(self, entries: Rows) -> NDArray[np.bool_]:
+        """Which entries name windows that are still open."""
+        return self.serial[entries[_SLOT]] == entries[_SERIAL]
+
+
+class Folded(NamedTuple):
+    """Which rows went into which windows, and the windows that came to their end on the way."""
+
+    rows: NDArray[np.int64]
+    slots: NDArray[np.int32]
+    made: NDArray[np.int64]
+    """How many pairs of row and slot there are, as an array of one."""
+    closed: NDArray[np.int32]
+    done: NDArray[np.int64]
+    """How many windows were closed, as an array of one."""
+
+    @classmethod
+    def of_capacity(cls, rows: int, overlap: int) -> "Folded":
+        """None, with room for rows that are each in so many windows."""
+        return cls(
+            np.empty(rows * overlap, np.int64),
+            np.empty(rows * overlap, np.int32),
+            np.array([0]),
+            np.empty(rows * overlap, np.int32),
+            np.array([0]),
+        )
+
+
+@inlined
+def open_window(windows: Any, number: Any, nth: Any, start: Any) -> Any:
+    """A slot for a new window; there is one that is free."""
+    windows.unused[0] -= 1
+    slot = windows.free[windows.unused[0]]
+    windows.number[slot], windows.nth[slot] = number, nth
+    windows.first[slot] = windows.last[slot] = start
+    windows.serial[slot] = windows.opened[0]
+    windows.opened[0] += 1
+    return slot
+
+
+def entry_runs() -> Runs:
+    """Entries in the order of their keys."""
+    return Runs(3, sorted_by_key)
+
+
+def least_key(runs: Runs, windows: OpenWindows) -> int | None:
+    """The least key of an entry that is not stale; the stale ones before it are gone then."""
+    if len(runs) > 2 * windows.used + _STALE:
+        entries = runs.take_all()
+        runs.add(np.compress(windows.alive(entries), entries, axis=1))
+    fresh = [_without_stale_front(run, windows) for run in runs.runs]
+    runs.runs = [run for run in fresh if run.shape[1]]
+    return min((int(run[KEY, 0]) for run in runs.runs), default=None)
+
+
+def _without_stale_front(run: Rows, windows: OpenWindows) -> Rows:
+    look = _FIRST_LOOK
+    while run.shape[1]:
+        alive = windows.alive(run[:, :look])
+        if alive.any():
+            return run[:, int(alive.argmax()) :]
+        run, look = run[:, look:], 2 * look
+    return run

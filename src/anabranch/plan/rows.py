@@ -1,0 +1,66 @@
+"""Aggregates of windows of rows: of each group so many in a row."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from anabranch.kernels.fold import Fold, Settings
+from anabranch.kernels.kernel import State
+from anabranch.kernels.rows import RowWindows
+from anabranch.model.properties import Fact, Properties
+from anabranch.plan.aggregated import Aggregated
+from anabranch.plan.node import PlanError
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rows(Aggregated):
+    """Of each window of rows of a group one event, which says their aggregates."""
+
+    word: ClassVar[str] = "rows"
+    what: ClassVar[str] = "a window of rows"
+    closes: ClassVar[str] = "is filled in the order of times, as the stable passes them"
+
+    windows: RowWindows
+
+    def check(self) -> None:
+        """Raise where windows have no rows."""
+        for given, what in (
+            (self.windows.size, "the size of windows of rows"),
+            (self.windows.every, "their hop"),
+        ):
+            if type(given) is not int or given < 1:
+                error = PlanError(f"{what} is a number of rows from 1 on, not {given!r}")
+                error.add_note("Windows of a length of time are .window(…).")
+                raise error
+        super().check()
+
+    @cached_property
+    def properties(self) -> Properties:
+        """Inserts, and without groups in order; two windows of a group may begin with rows of one start."""
+        known = self.inputs[0].properties
+        facts = {fact for fact in (Fact.PUNCTUATED, Fact.COMPLETE) if fact in known} | {Fact.INSERT_ONLY}
+        return Properties(frozenset(facts if self.columns else facts | {Fact.ORDERED}))
+
+    def operator(self, state: State | None = None) -> Fold:
+        """The kernel."""
+        settings = Settings(
+            self.windows,
+            self.columns,
+            self.aggregates,
+            self.inputs[0].schema,
+            self.schema,
+            (self.start is not None, self.end is not None),
+            Fact.INSERT_ONLY not in self.inputs[0].properties,
+        )
+        return Fold(settings) if state is None else Fold.load(settings, state)
+
+    def settings(self) -> dict[str, str]:
+        """The sizes, groups and aggregates."""
+        revisions = str(Fact.INSERT_ONLY not in self.inputs[0].properties)
+        sizes = f"size {self.windows.size}, every {self.windows.every}"
+        return {"rows": sizes, "revisions": revisions, **self._aggregate_settings()}
+
+    def words(self) -> str:
+        """The sizes, the groups and the aggregates."""
+        size, every = self.windows.size, self.windows.every
+        return f"rows {size}" + ("" if size == every else f" every {every}") + self._what_is_said()

@@ -1,0 +1,303 @@
+"""Sessions and windows of rows are what the oracle says at every stable, wherever the state is saved."""
+
+from collections import Counter
+from functools import cache, partial
+from random import Random
+
+import duckdb
+import pyarrow as pa
+import pytest
+from kernels.windows import CALLED, LIMITS, SCHEMA, drawn_elements, drawn_payload
+
+import anabranch as ab
+from anabranch import Adjust, Insert, PlanError, Stable, col
+from anabranch.kernels.aggregate.open_windows import OpenWindows
+from anabranch.kernels.fold import Fold
+from anabranch.kernels.rows import RowWindows
+from anabranch.kernels.session import Sessions
+from anabranch.model.identity import identities
+from anabranch.model.time import FOREVER
+from anabranch.oracle import rows as rows_oracle
+from anabranch.oracle import session as session_oracle
+from anabranch.oracle.payload import payload_key
+from anabranch.oracle.relation import World
+
+
+@cache
+def identity(payload):
+    return tuple(identities(pa.RecordBatch.from_pylist([dict(payload)], schema=columns()))[0].tolist())
+
+
+def columns():
+    return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in SCHEMA.items()])
+
+
+def payload_of(called, group, inside, start, end):
+    """What is said of a window, or None where a sum does not fit."""
+    said = {"k": group, "since": start, "until": None if end == FOREVER else end}
+    for name, (_, means, column) in ((name, CALLED[name]) for name in called):
+        values = [(begin, row[column]) for row, begin, _ in inside if row.get(column) is not None]
+        said[name] = means(values)
+        if name in LIMITS and said[name] is not None:
+            low, high = LIMITS[name]
+            if not low <= said[name] < high:
+                return None
+    return payload_key({name: value for name, value in said.items() if value is not None})
+
+
+def group(payload):
+    return payload.get("k")
+
+
+class Drawn:
+    """Windows of a seed over a stream of a seed."""
+
+    def __init__(self, seed):
+        random = Random(seed)
+        self.random, removals = random, random.random() < 0.7
+        self.elements = drawn_elements(random, 60, removals=removals)
+        given = ab.source("s", SCHEMA, properties=None if removals else "insert only")
+        self.by_gap = random.random() < 0.5
+        if self.by_gap:
+            self.gap = random.choice([1, 2, 5, 30, 2**62])
+            windows = given.session(self.gap, start="since", end="until")
+        else:
+            self.size, self.every = random.randint(1, 6), random.randint(1, 6)
+            windows = given.rows(self.size, self.every, start="since", end="until")
+        self.called = random.sample(list(CALLED), 4)
+        made = {name: CALLED[name][0] for name in self.called}
+        self.stream = windows.group_by("k").agg(**made)
+
+    def meant(self, rows, until):
+        made = partial(payload_of, self.called)
+        if self.by_gap:
+            return session_oracle.session(rows, group, made, gap=self.gap, until=until)
+        return rows_oracle.rows(rows, group, made, until=until, **self.numbers)
+
+    def frontier(self, rows, until):
+        if self.by_gap:
+            return session_oracle.frontier(rows, group, self.gap, until)
+        return rows_oracle.frontier(rows, group, until, **self.numbers)
+
+    @property
+    def numbers(self):
+        return {"size": self.size, "every": self.every, "order": lambda row: identity(tuple(row[0].items()))}
+
+
+def there(elements):
+    """The events that are there, as rows, whatever their ends."""
+    found = []
+    for one in elements:
+        match one:
+            case Insert(payload, start, end):
+                found.append((payload, start, end))
+            case Adjust(payload, start, old_end, _):
+                found.remove((payload, start, old_end))
+    return found
+
+
+def judge(seed):
+    """Push the stream of a seed piece by piece, and compare after each."""
+    drawn = Drawn(seed)
+    random, left, pushed = drawn.random, list(drawn.elements), []
+    job, out, stable = drawn.stream.open(on_invalid=ab.Drop()), World(), None
+    while left:
+        count = random.choice([1, 3, 20])
+        piece, left = left[:count], left[count:]
+        pushed += piece
+        for one in job.push("s", piece):
+            assert out.apply(one) is None, f"{one} is behind what was promised"
+        stable = max((one.time for one in pushed if isinstance(one, Stable)), default=None)
+        if stable is not None:
+            rows = there(pushed)
+            meant = Counter(drawn.meant(rows, stable))
+            assert Counter(out.rows) == meant
+            assert out.stable == drawn.frontier(rows, stable)
+        if random.random() < 0.2:
+            job = drawn.stream.open(job.dump(), on_invalid=ab.Drop())
+    assert out.stable == FOREVER
+    status = job.status()
+    assert status.live == 0
+    (kernel,) = [
+        stage.kernel for stage in job.flow.stages if isinstance(getattr(stage, "kernel", None), Fold)
+    ]
+    assert kernel.groups.numbers.used == kernel.windows.used == len(kernel.by_start) == 0
+
+
+def judge_all(seeds):
+    for seed in seeds:
+        try:
+            judge(seed)
+        except AssertionError as error:
+            error.add_note(f"seed {seed}")
+            raise
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_windows_are_what_the_oracle_says(block):
+    judge_all(range(block * 20, block * 20 + 20))
+
+
+def _at_the_gap_too(self, *given):
+    return _fold(Sessions(self.gap + 1), *given)
+
+
+def _promises_all(kernel, name, time):
+    result = _advance(kernel, name, time)
+    kernel.frontier = time
+    return result
+
+
+def _forgets_counts(cls, settings, state):
+    kernel = _load(settings, state)
+    kernel.count[:] = 0
+    return kernel
+
+
+def _forgets_ends(cls, settings, state):
+    kernel = _load(settings, state)
+    kernel.by_end.runs = []
+    return kernel
+
+
+def _as_it_came(self, rows, arrays):
+    return _shortened(self, rows, arrays).identified(rows.identities[::-1].copy())
+
+
+def _last_as_first(self, slots, key):
+    return _entries(self, slots, self.last[slots] if (key == self.first[slots]).all() else key)
+
+
+_fold, _advance, _load, _shortened = Sessions.fold, Fold.advance, Fold.load, Fold._shortened
+_entries = OpenWindows.entries
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "wrong"),
+    [
+        (Sessions, "fold", _at_the_gap_too),
+        (Sessions, "ends", lambda self, last: last + 1),
+        (RowWindows, "ends", lambda self, last: last),
+        (RowWindows, "like_new", lambda self, count: count >= 0),
+        (Fold, "advance", _promises_all),
+        (Fold, "load", classmethod(_forgets_counts)),
+        (Fold, "load", classmethod(_forgets_ends)),
+        (Fold, "_shortened", _as_it_came),
+        (OpenWindows, "entries", _last_as_first),
+    ],
+    ids=[
+        "a gap joins",
+        "sessions end with their last row",
+        "windows end before their last row",
+        "groups forgotten between windows",
+        "frontier not held",
+        "counts forgotten",
+        "ends forgotten",
+        "order of no identity",
+        "held at the last start",
+    ],
+)
+def test_a_wrong_variant_is_noticed(monkeypatch, owner, name, wrong):
+    monkeypatch.setattr(owner, name, wrong)
+    with pytest.raises((AssertionError, ValueError)):
+        judge_all(range(80))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_sessions_are_what_duckdb_says(seed):
+    random = Random(seed)
+    base, gap = random.choice([0, -50, 2**53 + 1, 2**61]), random.randint(1, 9)
+    events = [
+        Insert(drawn_payload(random) | {"i": random.randint(-9, 9)}, base + random.randint(0, 150), FOREVER)
+        for _ in range(120)
+    ]
+    stream = ab.source("s", SCHEMA, properties="insert only")
+    made = {"n": ab.count(), "s": col("i").sum(), "t": col("text").min(), "kinds": col("text").n_unique()}
+    job = stream.session(gap, start="since", end="until").group_by("k").agg(**made).open()
+    said = [one.payload for one in job.push("s", [*events, Stable(FOREVER)]) if isinstance(one, Insert)]
+    given = pa.Table.from_pylist(
+        [{**one.payload, "at": one.start} for one in events], pa.schema([*columns(), ("at", pa.int64())])
+    )
+    found = duckdb.sql(f"""
+        SELECT k, count(*) AS n, sum(i)::BIGINT AS s, min(text) AS t, count(DISTINCT text) AS kinds,
+            min("at") AS since, max("at") + {gap} AS until
+        FROM (
+            SELECT *, sum(new) OVER (PARTITION BY k ORDER BY "at") AS nth FROM (
+                SELECT *, coalesce("at" - lag("at") OVER (PARTITION BY k ORDER BY "at") >= {gap}, true)::INT
+                    AS new
+                FROM given
+            )
+        ) GROUP BY k, nth
+    """).to_arrow_table()
+    assert given.num_rows == len(events)
+    names = found.schema.names
+    assert Counter(tuple(one.get(name) for name in names) for one in said) == Counter(
+        tuple(one[name] for name in names) for one in found.to_pylist()
+    )
+
+
+def test_an_event_that_is_removed_while_it_waits_was_never_there():
+    job = ab.source("s", {"k": "int64"}).session(5).agg(ab.count()).open()
+    job.push("s", [Insert({"k": 1}, 3, 9), Insert({"k": 2}, 6, 9), Adjust({"k": 2}, 6, 9, 20)])
+    assert job.push("s", [Adjust({"k": 2}, 6, 20, 6), Stable(7)]) == [Stable(3)]
+    assert job.push("s", [Stable(8)]) == [Insert({"count": 1}, 3, 8), Stable(8)]
+
+
+def test_the_order_of_arrival_is_not_seen_in_windows_of_rows():
+    random = Random(0)
+    rows = [Insert({"k": random.randint(0, 9)}, random.randint(0, 5), 10) for _ in range(40)]
+    said = []
+    for _ in range(5):
+        random.shuffle(rows)
+        job = ab.source("s", {"k": "int64"}).rows(7, 3).agg(col("k").sum(), n=ab.count()).open()
+        said.append(job.push("s", [*rows, Stable(FOREVER)]))
+    assert all(one == said[0] for one in said)
+
+
+def test_sums_that_do_not_fit_are_refused_and_the_other_groups_said():
+    job = ab.source("s", {"k": "int64", "n": "int64"}).rows(2).group_by("k").agg(col("n").sum())
+    job = job.open(on_invalid=ab.Drop())
+    rows = [Insert({"k": k, "n": 2**62}, t, t + 1) for t, k in enumerate([1, 2, 1])]
+    (one, _) = job.push("s", [*rows, Stable(FOREVER)])
+    assert one == Insert({"k": 2, "n": 2**62}, 1, 2)
+
+
+def test_groups_come_and_go():
+    job = ab.source("s", {"k": "int64"}).session(3).group_by("k").agg(ab.count()).open()
+    for step in range(100):
+        job.push("s", [Insert({"k": 10 * step + n}, step, step + 1) for n in range(10)])
+        job.push("s", [Stable(step)])
+    assert job.status().operators["session"].live <= 50
+    (kernel,) = [
+        stage.kernel for stage in job.flow.stages if isinstance(getattr(stage, "kernel", None), Fold)
+    ]
+    assert kernel.groups.numbers.used <= 50
+    assert kernel.windows.capacity <= 64
+
+
+def test_one_long_session_keeps_nothing_of_short_ones_that_are_over():
+    job = ab.source("s", {"k": "int64"}).session(3).group_by("k").agg(ab.count()).open()
+    for step in range(150):
+        short = [Insert({"k": 20 * step + n + 1}, step, step + 1) for n in range(20)]
+        job.push("s", [Insert({"k": 0}, step, step + 1), *short, Stable(step)])
+    (kernel,) = [
+        stage.kernel for stage in job.flow.stages if isinstance(getattr(stage, "kernel", None), Fold)
+    ]
+    assert kernel.frontier == 0
+    assert len(kernel.by_start) < 1200
+
+
+def test_what_cannot_be_a_session_or_a_window_of_rows_is_refused():
+    stream = ab.source("s", {"k": "string", "n": "int64"})
+    with pytest.raises(PlanError, match="the gap of sessions is a length of time above 0"):
+        stream.session(0).agg(ab.count())
+    with pytest.raises(PlanError, match="a number of rows from 1 on, not 0"):
+        stream.rows(0).agg(ab.count())
+    with pytest.raises(PlanError, match="a number of rows from 1 on, not '1 minute'"):
+        stream.rows(3, "1 minute").agg(ab.count())
+    for windows in (stream.session(3), stream.rows(3)):
+        with pytest.raises(PlanError, match="none is said early"):
+            windows.agg(ab.count(), early=True)
+    never = ab.source("s", {"k": "string"}, properties="insert only")
+    assert "session by gaps of 3 by k: count()" in never.session(3).group_by("k").agg(ab.count()).explain()
+    assert "rows 3 every 2: count()" in never.rows(3, 2).agg(ab.count()).explain()
