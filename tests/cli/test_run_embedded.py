@@ -170,3 +170,64 @@ def test_no_spark_is_in_the_process(place):
     )
     done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True)
     assert done.returncode == 0, done.stderr
+
+
+WINDOWS = """
+[sources.readings]
+path = "readings.jsonl"
+columns = { room = "string", level = "int64", at = "int64" }
+start = "at"
+disorder = 20
+
+[sources.rooms]
+path = "rooms.jsonl"
+columns = { room = "string", floor = "int64", at = "int64" }
+start = "at"
+disorder = 20
+
+[plan.once]
+from = "readings"
+steps = [{ distinct = ["room", "level"] }]
+
+[plan.out]
+from = "once"
+steps = [
+  { join = { right = "rooms", on = "room", within = [10, 0] } },
+  { window = { size = 10, every = 5, start = "since" } },
+  { group_by = "floor" },
+  { agg = { n = "count()", most = "level.max()" } },
+]
+
+[sink]
+file = "out.jsonl"
+"""
+
+
+def test_a_file_with_a_join_distinct_events_and_windows_is_checked_told_and_run(tmp_path, capsys):
+    (tmp_path / "job.toml").write_text(WINDOWS)
+    rows = [("A", 5, 12), ("B", 2, 3), ("A", 5, 12), ("A", 7, 4), ("B", 9, 13)]
+    for name, lines in {
+        "readings": [{"room": room, "level": level, "at": at} for room, level, at in rows],
+        "rooms": [{"room": room, "floor": 1, "at": at} for room in "AB" for at in (0, 10)],
+    }.items():
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    job = str(tmp_path / "job.toml")
+    assert main(["run", job, "--engine", "embedded", "--check"]) == 0
+    assert main(["explain", job]) == 0
+    told = capsys.readouterr().out
+    assert all(word in told for word in ("distinct", "join", "level.max()"))
+    assert main(["run", job, "--engine", "embedded"]) == 0
+    relation = Relation()
+    for batch in read(str(tmp_path / "out.jsonl")):
+        relation.apply(batch)
+    said = sorted((row["since"], row["n"], row["most"]) for row in (one.payload for one in relation.events()))
+    assert said == [(-5, 2, 7), (0, 2, 7), (5, 2, 9), (10, 2, 9)]
+
+
+def test_an_aggregate_that_is_none_stops_it_with_the_line_of_the_file(tmp_path, capsys):
+    (tmp_path / "job.toml").write_text(WINDOWS.replace("level.max()", "levle.max()"))
+    assert main(["run", str(tmp_path / "job.toml"), "--engine", "embedded", "--check"]) == 2
+    told = capsys.readouterr().err
+    number = WINDOWS.splitlines().index('  { agg = { n = "count()", most = "level.max()" } },') + 1
+    assert f"job.toml:{number}: {{ agg = " in told
+    assert "levle" in told

@@ -67,6 +67,23 @@ def readings() -> ab.Stream:
         ("{ shift = -3 }", lambda s: s.shift(-3)),
         ("{ extend = 3 }", lambda s: s.extend(3)),
         ("{ clip = 3 }", lambda s: s.clip(3)),
+        ('{ window = 10 }, { agg = { n = "count()" } }', lambda s: s.window(10).agg(n=ab.count())),
+        (
+            '{ window = { size = 10, every = 5, lifetime = "slide", start = "from", end = "to" } }, '
+            '{ group_by = "room" }, { agg = { early = true, most = "(level + 1).max()", n = "count()" } }',
+            lambda s: (
+                s.window(10, 5, lifetime="slide", start="from", end="to")
+                .group_by("room")
+                .agg((col("level") + 1).max().alias("most"), n=ab.count(), early=True)
+            ),
+        ),
+        (
+            '{ window = 10 }, { agg = { early = "level.quantile(0.9, error=0.1)" } }',
+            lambda s: s.window(10).agg(col("level").quantile(0.9, error=0.1).alias("early")),
+        ),
+        ('"distinct"', lambda s: s.distinct()),
+        ('{ distinct = "room" }', lambda s: s.distinct("room")),
+        ('{ distinct = ["room", "level"] }', lambda s: s.distinct("room", "level")),
         ('"started"', lambda s: s.started()),
         ("{ ended = true }", lambda s: s.ended()),
         ('"sort"', lambda s: s.sort()),
@@ -117,6 +134,46 @@ from = "others"
     assert job(tmp_path, text).stream.explain() == meant.explain()
 
 
+@pytest.mark.parametrize(
+    ("step", "meant"),
+    [
+        ('on = "room", within = [5, 0]', {"on": "room", "within": (5, 0)}),
+        (
+            'on = { room = "place" }, within = 3, how = "left", at = "left", starts = ["a", "b"]',
+            {"on": {"room": "place"}, "within": 3, "how": "left", "at": "left", "starts": ("a", "b")},
+        ),
+        (
+            'within = 0, where = "level < level_other", suffix = "_other"',
+            {"within": 0, "where": col("level") < col("level_other"), "suffix": "_other"},
+        ),
+    ],
+)
+def test_a_stream_is_joined_with_another_by_its_name(tmp_path, step, meant):
+    others = SOURCE.replace("sources.readings", "sources.others").replace("level", "place = 'string', level")
+    text = (
+        f"{SOURCE}{others}[plan]\nfrom = 'readings'\nsteps = [{{ join = {{ right = 'others', {step} }} }}]\n"
+    )
+    right = ab.source("others", {"room": "string", "place": "string", **ROOMS}, start="at", disorder=2)
+    made = readings().join(right, **meant)
+    found = job(tmp_path, text).stream
+    assert found.explain() == made.explain()
+    assert found.schema == made.schema
+
+
+def test_a_stream_can_be_joined_with_what_it_is_from(tmp_path):
+    text = """
+[plan.highest]
+from = "readings"
+steps = [{ window = { size = 10, end = "by" } }, { agg = { most = "level.max()" } }, { lasting = 1 }]
+
+[plan.out]
+from = "readings"
+steps = [{ tumble = 10 }, { join = { right = "highest", within = 0, where = "level == most" } }]
+"""
+    found = job(tmp_path, SOURCE + text).stream
+    assert found.schema.names == ["room", "level", "most", "by"]
+
+
 def test_a_plan_of_one_stream_in_a_program_is_read_too(tmp_path):
     (tmp_path / "rows.jsonl").write_text('{"room": "A", "level": 5, "at": 1}\n')
     for name, made in (("stream = ", ""), ("def plan():\n    return ", "")):
@@ -159,6 +216,39 @@ def test_a_plan_of_one_stream_in_a_program_is_read_too(tmp_path):
         ("[plan]\n[merge]\nstart = 'at'", ["[merge] is no table", "[sources.NAME]"]),
         ("[plan]\n[sink]\npath = 'out'\nfile = 'out.jsonl'", ["one of path, file", "path and file"]),
         ("[plan]\nsteps = [{ hop = { size = 10 } }]", ["has no every"]),
+        ("[plan]\nsteps = [{ window = 10 }]", ["said by agg", "{ agg = {", "job.toml:9"]),
+        ("[plan]\nsteps = [{ window = 10 }, 'sort']", ["sort is of a stream", "these are windows"]),
+        ("[plan]\nsteps = [{ agg = { n = 'count()' } }]", ["agg is of windows", "{ window = … }"]),
+        (
+            "[plan]\nsteps = [{ window = 10 },\n{ agg = { n = 'levle.sum()' } }]",
+            ["levle", "'level'", "step 2 of [plan]", "job.toml:10: { agg"],
+        ),
+        (
+            "[plan]\nsteps = [{ window = 10 },\n{ agg = { n = 'level.smu()' } }]",
+            ["no method 'smu'", "character 1", "job.toml:10: { agg"],
+        ),
+        (
+            "[plan]\nsteps = [{ window = 10 }, { agg = { n = 'level + 1' } }]",
+            ["an aggregate is of many rows", "'level + 1'", "count()"],
+        ),
+        ("[plan]\nsteps = [{ window = 10 }, { agg = { n = true } }]", ["n is true", 'n = "count()"']),
+        ("[plan]\nsteps = [{ filter = 'level.sum() > 3' }]", ["no value of a row", "'level.sum() > 3'"]),
+        ("[plan]\nsteps = [{ select = { n = 'count()' } }]", ["of one row", "after window"]),
+        (
+            "[plan]\nsteps = [{ window = { size = 10, evry = 5 } }]",
+            ["no key 'evry'", "'every' that is meant"],
+        ),
+        ("[plan]\nsteps = [{ join = { on = 'room' } }]", ["has no right"]),
+        ("[plan]\nsteps = [{ join = { right = 'raedings' } }]", ["no source or stream 'raedings'"]),
+        ("[plan]\nsteps = [{ join = { right = 'readings' } }]", ["within is not given", "job.toml:9"]),
+        (
+            "[plan]\nsteps = [{ join = { right = 'readings', within = 0, where = 'levle > 3' } }]",
+            ["levle", "step 1 of [plan]"],
+        ),
+        (
+            "[plan]\nsteps = [{ join = { right = 'readings', within = 0, how = 'outer' } }]",
+            ["'outer'", "'anti'"],
+        ),
         ("plan = 3", ["[plan] has keys and values"]),
         ("[other]\na = 1", ["has a table [plan]"]),
     ],
@@ -168,6 +258,13 @@ def test_a_plan_that_means_nothing_is_told_with_the_rule_the_value_and_the_way_o
         job(tmp_path, f"{text}\n{SOURCE}" if text.startswith("plan") else f"{SOURCE}\n{text}\n")
     for word in [*words, "job.toml"]:
         assert word in told(raised.value)
+
+
+def test_of_steps_alike_the_one_that_cannot_be_is_told_with_its_line(tmp_path):
+    text = f"{SOURCE}\n[plan]\nsteps = [\n  {{ drop = 'room' }},\n  {{ drop = 'rom' }},\n]\n"
+    with pytest.raises(ab.PlanError) as raised:
+        job(tmp_path, text)
+    assert "job.toml:11: { drop = 'rom' }" in told(raised.value)
 
 
 def test_a_step_that_cannot_be_is_told_with_its_line(tmp_path):

@@ -87,10 +87,13 @@ in place of [source] and [merge]:
   ]
 
 Steps are filter, select, with_columns, drop, rename, lasting, hop = { size = …, every = … }, tumble, shift,
-extend, clip, started, ended, sort, final and merge. Where streams meet, each is a table of its own:
-[plan.hot] with from and steps, [plan.all] with union = ["hot", "cold"] or merge = ["hot", "cold"]; the one
-that no other reads comes out. FILE.py has a stream, or a function plan() that gives one, and the dicts
-SOURCES (what is read for each source), SINK and SPARK.
+extend, clip, started, ended, distinct, sort, final and merge; window = "1 minute" or { size = …, every = … },
+then group_by = "room" if there are groups, and agg = { most = "level.max()", n = "count()" }, with
+early = true among them for results before a window closes; and join. Where streams meet, each is a table of
+its own: [plan.hot] with from and steps, [plan.all] with union = ["hot", "cold"] or merge = ["hot", "cold"],
+or a step { join = { right = "cold", on = "room", within = ["1 minute", "0 seconds"] } }, which has the
+arguments of join by name; the one that no other reads comes out. FILE.py has a stream, or a function plan()
+that gives one, and the dicts SOURCES (what is read for each source), SINK and SPARK.
 
 With --engine embedded a plan reads what is there now in this process, and writes it to a folder (path; format
 is parquet, jsonl or arrow), to one file (file = "out.parquet", also .jsonl .arrow .txt) or, without [sink],

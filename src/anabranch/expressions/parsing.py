@@ -1,4 +1,4 @@
-"""Expressions as text, for files that are no programs: ``level > 3 and room != 'hall'``.
+"""Expressions and aggregates as text, for files that are no programs: ``level > 3 and room != 'hall'``.
 
 They are spelled as in Python, where a bare name is a column; ``and``, ``or``, ``not``, ``in`` and
 ``a if c else b`` may be written too, because nothing is executed: the text is parsed, and whatever is not of
@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from anabranch.expressions.aggregates import Aggregate, count
 from anabranch.expressions.choice import When, when
 from anabranch.expressions.expression import Expression, call, col, end, expression, lit, start
 from anabranch.expressions.namespaces import Lists, Structs, Texts, Times
@@ -21,6 +22,7 @@ LONGEST = 10_000
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "call": call,
     "col": col,
+    "count": count,
     "end": end,
     "lit": lit,
     "start": start,
@@ -66,6 +68,17 @@ def parsed(text: str) -> Expression:
     return _Text(text).expression()
 
 
+def parsed_aggregate(text: str) -> Aggregate:
+    """The aggregate that a text writes.
+
+    >>> parsed_aggregate("(price * amount).sum()")
+    (price * amount).sum()
+    >>> parsed_aggregate("count()")
+    count()
+    """
+    return _Text(text).aggregate()
+
+
 class _Text:
     """A text that is being read."""
 
@@ -73,6 +86,23 @@ class _Text:
         self.text = text
 
     def expression(self) -> Expression:
+        found = self._whole()
+        if isinstance(found, Aggregate):
+            error = self._error("an expression is of one row, and an aggregate is of many", 0)
+            error.add_note("Aggregates are said of windows: the step agg, after window.")
+            raise error
+        return expression(found)
+
+    def aggregate(self) -> Aggregate:
+        found = self._whole()
+        if not isinstance(found, Aggregate):
+            error = self._error("an aggregate is of many rows, and this is of one", 0)
+            error.add_note("Write for example count(), price.sum() or (price * amount).max().")
+            raise error
+        return found
+
+    def _whole(self) -> Any:
+        """What the text stands for: an aggregate, an expression or a plain value."""
         if len(self.text) > LONGEST:
             raise ExpressionError(f"an expression has at most {LONGEST:,} characters, not {len(self.text):,}")
         try:
@@ -85,7 +115,7 @@ class _Text:
             found = self._value(tree)
             if isinstance(found, _PARTS) and not isinstance(found, Expression):
                 raise self._error("an expression goes on here, and the text ends", len(self.text.strip()))
-            return expression(found)
+            return found
         except RecursionError:
             raise self._error("it is nested too deeply", 0) from None
 
@@ -167,6 +197,8 @@ class _Text:
 
     def _attribute(self, node: ast.Attribute, *, called: bool = False) -> Any:
         value, name = self._value(node.value), node.attr
+        if isinstance(value, Aggregate):
+            raise self._refused(node, f"nothing follows an aggregate, and {name!r} does")
         if not isinstance(value, _PARTS):
             value = expression(value)
         known = [one for one in dir(type(value)) if one[0] != "_" and one not in _HIDDEN]
@@ -182,6 +214,8 @@ class _Text:
     def _operand(self, node: ast.expr) -> Any:
         """A part as an expression, so that at least one side of a sign is one."""
         value = self._value(node)
+        if isinstance(value, Aggregate):
+            raise self._refused(node, "an aggregate is no value of a row")
         return value if isinstance(value, _PARTS) else lit(value)
 
     def _constant(self, node: ast.expr) -> Any:

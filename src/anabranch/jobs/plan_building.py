@@ -8,14 +8,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from anabranch.expressions.parsing import parsed
+from anabranch.expressions.parsing import parsed, parsed_aggregate
 from anabranch.jobs.plan_sections import (
     FinalSection,
     HopSection,
+    JoinSection,
     MergeStepSection,
     PlanSourceSection,
     StepSection,
     StreamSection,
+    WindowSection,
 )
 from anabranch.jobs.sections import keys, section, unknown
 from anabranch.plan.build import merge, source, union
@@ -24,12 +26,15 @@ from anabranch.plan.node import PlanError
 from anabranch.plan.replicas import Replicas
 from anabranch.plan.replicas_of_changes import ReplicasOfChanges
 from anabranch.plan.stream import Stream
+from anabranch.plan.windowed import Windowed
 from anabranch.rows.layout import names_of
 
 Made: TypeAlias = Stream | Replicas | ReplicasOfChanges
 
-_PLAIN = ("started", "ended", "sort", "final", "merge")
+_PLAIN = ("started", "ended", "distinct", "sort", "final", "merge")
 """Steps that a word by itself says."""
+_OF_WINDOWS = ("group_by", "agg")
+"""Steps that go on from windows."""
 
 
 def built(file: Path, sources: Mapping[str, PlanSourceSection], plan: Mapping[str, StreamSection]) -> Stream:
@@ -53,7 +58,7 @@ class _Building:
     def __init__(
         self, file: Path, sources: Mapping[str, PlanSourceSection], plan: Mapping[str, StreamSection]
     ) -> None:
-        self.text = file.read_text(encoding="utf-8").splitlines()
+        self.text = file.read_text(encoding="utf-8")
         self.file, self.sources, self.plan = file, sources, plan
         self.made: dict[str, Made] = {}
         self.making: list[str] = []
@@ -91,7 +96,7 @@ class _Building:
 
     def _defaults(self) -> list[str]:
         """The source that a stream is from which names none: the only one."""
-        alone = len(self.sources) == 1 and any(not one.reads() for one in self.plan.values())
+        alone = len(self.sources) == 1 and any(not one.begins() for one in self.plan.values())
         return list(self.sources) if alone else []
 
     def _stream(self, name: str) -> Made:
@@ -116,15 +121,34 @@ class _Building:
 
     def _steps(self, name: str, given: StreamSection) -> Made:
         where = f"[plan.{name}]" if name else "[plan]"
-        line = self._header(f"plan.{name}" if name else "plan")
-        with self._at(line, where):
-            stream = self._begin(given, where)
+        place = self._header(f"plan.{name}" if name else "plan")
+        with self._at(place, where):
+            stream: Made | Windowed = self._begin(given, where)
         for number, step in enumerate(given.steps, 1):
-            word = step if isinstance(step, str) else next(iter(step), "")
-            line = self._after(line, word)
-            with self._at(line, f"step {number} of {where}"):
-                stream = _applied(stream, _step(step, where, number))
+            place = self._after(place, step)
+            with self._at(place, f"step {number} of {where}"):
+                stream = self._applied(stream, _step(step, where, number))
+        if isinstance(stream, Windowed):
+            with self._at(place, where):
+                error = PlanError("what is said of windows is said by agg, and the steps end before it")
+                error.add_note('Add a step: { agg = { count = "count()" } }.')
+                raise error
         return stream
+
+    def _applied(self, stream: Made | Windowed, step: tuple[str, Any]) -> Any:
+        """What comes of a step."""
+        name, value = step
+        if isinstance(value, JoinSection) and isinstance(stream, Stream):
+            return stream.join(self._joined(value.right), **value.arguments())
+        return _applied(stream, name, value)
+
+    def _joined(self, name: str) -> Any:
+        found = self._stream(name)
+        if not isinstance(found, Stream):
+            error = PlanError(f"a join is with one stream, and {found.node.words()} is of replicas")
+            error.add_note(f'Make [plan.NAME] with from = "{name}" and the step "merge", and join that.')
+            raise error
+        return found
 
     def _begin(self, given: StreamSection, where: str) -> Made:
         said = [key for key, value in zip(("from", "merge", "union"), _made_of(given), strict=True) if value]
@@ -144,15 +168,16 @@ class _Building:
             parts: list[Any] = [self._stream(name) for name in given.union]
             return union(*parts)
         settings = given.merge if isinstance(given.merge, MergeStepSection) else MergeStepSection()
-        named = settings.of if isinstance(settings.of, Mapping) else {name: name for name in given.reads()}
+        named = settings.of if isinstance(settings.of, Mapping) else {name: name for name in given.begins()}
         streams: dict[str, Any] = {label: self._stream(name) for label, name in named.items()}
         return merge(streams, **settings.arguments())
 
     @contextmanager
-    def _at(self, line: int, where: str) -> Iterator[None]:
+    def _at(self, place: int, where: str) -> Iterator[None]:
         """What is made here is of a line of the file, and what goes wrong is told with it."""
+        line = Line(str(self.file), self.text.count("\n", 0, place) + 1)
         try:
-            with told(Line(str(self.file), line)):
+            with told(line), line.named():
                 yield
         except (ValueError, TypeError) as error:
             if not any(note.startswith(("In step", "In [")) for note in _notes(error)):
@@ -160,15 +185,17 @@ class _Building:
             raise
 
     def _header(self, name: str) -> int:
-        """The line where a table begins."""
-        wanted = re.compile(rf"\s*\[\s*{re.escape(name)}\s*\]|\s*{re.escape(name)}\s*=")
-        return next((n for n, line in enumerate(self.text, 1) if wanted.match(line)), 1)
+        """Where a table begins."""
+        wanted = rf"^[ \t]*(?:\[\s*{re.escape(name)}\s*\]|{re.escape(name)}\s*=)"
+        found = re.search(wanted, self.text, re.MULTILINE)
+        return found.end() if found else 0
 
-    def _after(self, line: int, word: str) -> int:
-        """The line after one in which a step begins."""
-        wanted = re.compile(rf"""[{{"'\s]{re.escape(word)}["'\s=]""")
-        lines = enumerate(self.text[line - 1 :], line)
-        return next((n for n, text in lines if wanted.search(f" {text} ")), line)
+    def _after(self, place: int, step: str | Mapping[str, Any]) -> int:
+        """Where a step begins, which is after a place."""
+        word = re.escape(step if isinstance(step, str) else next(iter(step), ""))
+        wanted = rf"""["']{word}["']""" if isinstance(step, str) else rf"""[{{\s]["']?{word}["']?\s*=(?!=)"""
+        found = re.compile(wanted).search(self.text, place)
+        return found.end() if found else place
 
 
 def _notes(error: BaseException) -> list[str]:
@@ -201,11 +228,15 @@ def _step(given: str | Mapping[str, Any], where: str, number: int) -> tuple[str,
     return named[0]
 
 
-def _applied(stream: Made, step: tuple[str, Any]) -> Made:
-    """What comes of a step."""
-    name, value = step
+def _applied(stream: Made | Windowed, name: str, value: Any) -> Any:
+    """What comes of a step that reads no other stream."""
+    if isinstance(stream, Windowed) != (name in _OF_WINDOWS):
+        found = "these are windows" if isinstance(stream, Windowed) else f"{stream.node.words()} is a stream"
+        error = PlanError(f"{name} is of {'windows' if name in _OF_WINDOWS else 'a stream'}, and {found}")
+        error.add_note("Write { window = … }, { group_by = … } if there are groups, then { agg = … }.")
+        raise error
     before = ("merge", *_OF_ROWS) if isinstance(stream, Replicas) else ("merge",)
-    if not isinstance(stream, Stream) and name not in before:
+    if isinstance(stream, Replicas | ReplicasOfChanges) and name not in before:
         error = PlanError(f"{name} is of one stream, and {stream.node.words()} is of replicas")
         error.add_note('Put the step "merge" before it.')
         raise error
@@ -219,6 +250,8 @@ def _applied(stream: Made, step: tuple[str, Any]) -> Made:
     match value:
         case HopSection(size=size, every=every):
             return call(size, every)
+        case WindowSection():
+            return call(**{key: getattr(value, key) for key in keys(WindowSection)})
         case FinalSection(ordered=ordered):
             return call(ordered=ordered)
         case MergeStepSection(of=of, identity=identity):
@@ -231,9 +264,26 @@ def _applied(stream: Made, step: tuple[str, Any]) -> Made:
             return call(**value.arguments())
         case True:
             return call()
-    if name == "drop":
+    if name in ("distinct", "group_by"):
         return call(*(names_of(value) or ()))
+    if name == "agg":
+        return _said(call, value)
     return _OF_ROWS[name](call, value) if name in _OF_ROWS else call(value)
+
+
+def _said(agg: Callable[..., Any], value: Mapping[str, str | bool]) -> Any:
+    """Aggregates by the names of their columns; ``early`` is true or false, unless a column is called so."""
+    aggregates, early = [], False
+    for name, one in value.items():
+        if isinstance(one, str):
+            aggregates.append(parsed_aggregate(one).alias(name))
+        elif name == "early":
+            early = one
+        else:
+            error = ValueError(f"agg has an aggregate for each column, and {name} is {str(one).lower()}")
+            error.add_note(f'Write {name} = "count()", for example; true and false are for early.')
+            raise error
+    return agg(*aggregates, early=early)
 
 
 def _selected(select: Callable[..., Any], value: Any) -> Any:

@@ -14,9 +14,11 @@
       { tumble = "1 minute" },
     ]
 
-Steps are methods of `Stream` by their names, in their order, and expressions are texts (`parsing.py`). Where
+Steps are methods of `Stream` by their names, in their order, and expressions and aggregates are texts
+(`parsing.py`): ``{ window = "1 minute" }, { group_by = "room" }, { agg = { most = "level.max()" } }``. Where
 several streams meet, each is a section of its own, ``[plan.NAME]``, which is ``from`` a source or another of
-them, or is their ``merge`` or ``union``; the one that no other reads is what comes out.
+them, or is their ``merge`` or ``union``, or has a step ``join`` with another; the one that no other reads is
+what comes out.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import field
 
+from anabranch.expressions.parsing import parsed
 from anabranch.jobs.delta_sections import DeltaSourceSection
 from anabranch.jobs.kafka_sections import KafkaSourceSection
 from anabranch.jobs.merge_sections import answer_named, check_lossy_words, policy_of
@@ -119,6 +122,38 @@ class HopSection(Section):
     every: Span
 
 
+class WindowSection(Section):
+    """A step ``window``: the arguments of `Stream.window`."""
+
+    size: Span
+    every: Span | None = None
+    lifetime: str = "window"
+    start: str | None = None
+    end: str | None = None
+
+
+class JoinSection(Section):
+    """A step ``join``: the name of the right stream, and the other arguments of `Stream.join`."""
+
+    right: str
+    on: Names | dict[str, str] | None = None
+    within: Span | list[Span] | None = None
+    how: str = "inner"
+    where: str | None = None
+    at: str = "later"
+    starts: list[str] | None = None
+    suffix: str = "_right"
+
+    def arguments(self) -> dict[str, Any]:
+        """What a join is called with besides the right stream, by name."""
+        given = {name: getattr(self, name) for name in self.__struct_fields__ if name != "right"}
+        given["where"] = None if self.where is None else parsed(self.where)
+        for name in ("within", "starts"):
+            if isinstance(given[name], list):
+                given[name] = tuple(given[name])
+        return given
+
+
 class FinalSection(Section):
     """A step ``final``."""
 
@@ -158,6 +193,12 @@ class StepSection(Section):
     lasting: Span | None = None
     hop: HopSection | None = None
     tumble: Span | None = None
+    window: Span | WindowSection | None = None
+    group_by: Names | None = None
+    agg: dict[str, str | bool] | None = None
+    """Aggregates by the names of their columns, and ``early``."""
+    join: JoinSection | None = None
+    distinct: bool | Names | None = None
     shift: Span | None = None
     extend: Span | None = None
     clip: Span | None = None
@@ -177,7 +218,13 @@ class StreamSection(Section):
     steps: list[str | dict[str, Any]] = field(default_factory=list)
 
     def reads(self) -> list[str]:
-        """The names of the sources and streams that it is made of."""
+        """The names of the sources and streams that it is made of or joined with."""
+        joins = [step.get("join") for step in self.steps if isinstance(step, Mapping)]
+        joined = [one.get("right") for one in joins if isinstance(one, Mapping)]
+        return [*self.begins(), *(name for name in joined if isinstance(name, str))]
+
+    def begins(self) -> list[str]:
+        """The names of the sources and streams that its first step is of."""
         if self.origin is not None:
             return [self.origin]
         if self.union is not None:
