@@ -1,0 +1,1 @@
+"""People, auctions and bids, and standing queries over them: Nexmark."""

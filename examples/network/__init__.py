@@ -1,0 +1,1 @@
+"""Packets on several links, and nine standing queries over them."""
