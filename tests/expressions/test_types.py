@@ -103,7 +103,7 @@ def test_types_are_those_that_arrow_gives(expression, kind):
 def test_an_unknown_column_is_told_with_those_that_are_like_it():
     told = refusal(col("i65") + 1)
     assert "there is no column 'i65'" in told
-    assert "Did you mean 'i64'" in told
+    assert "did you mean 'i64'" in told
     assert "'text', 'flag'" in told
 
 

@@ -6,6 +6,7 @@ from anabranch.expressions.aggregates import Aggregate, aggregate_type
 from anabranch.expressions.evaluation import type_of
 from anabranch.expressions.own_aggregate import OwnFunctions
 from anabranch.expressions.tree import ExpressionError, columns_of
+from anabranch.model.spelling import did_you_mean
 
 RANK = "rank"
 """The column that says the rank of a row."""
@@ -26,7 +27,9 @@ def aggregate_columns(name: str, one: Aggregate, schema: pa.Schema) -> list[tupl
         return [(name, kind)]
     for carried in one.option("carry"):
         if carried not in schema.names:
-            error = ExpressionError(f"there is no column {carried!r} to carry")
+            error = ExpressionError(
+                f"there is no column {carried!r} to carry{did_you_mean(carried, schema.names)}"
+            )
             error.add_note(f"The columns are {', '.join(map(repr, schema.names))}.")
             raise error
     return [

@@ -5,7 +5,6 @@ function that types do not have, a broken pattern. That is refused here, before 
 """
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
@@ -20,6 +19,7 @@ from anabranch.expressions.program import FAILURES, Applied, Chosen, Constant, L
 from anabranch.expressions.text import text
 from anabranch.expressions.tree import Call, Column, End, ExpressionError, Literal, Start, Tree
 from anabranch.model.schema import sort_of
+from anabranch.model.spelling import did_you_mean
 
 _NO_ROWS = Rows(pa.record_batch([], names=[]))
 _CAST = pc.get_function("cast").call
@@ -47,9 +47,7 @@ def _reading(name: str, schema: pa.Schema) -> Reading:
         case [index]:
             return Reading(index, schema.field(index).type)
         case []:
-            error = ExpressionError(f"there is no column {name!r}")
-            if near := get_close_matches(name, schema.names):
-                error.add_note(f"Did you mean {' or '.join(map(repr, near))}?")
+            error = ExpressionError(f"there is no column {name!r}{did_you_mean(name, schema.names)}")
             error.add_note(f"The columns are {', '.join(map(repr, schema.names)) or 'none'}.")
             raise error
         case _:

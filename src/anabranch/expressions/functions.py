@@ -5,7 +5,6 @@ machine or many. Functions of other kinds see their neighbours and are refused.
 """
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anabranch.expressions.tree import Call, ExpressionError, Tree
+from anabranch.model.spelling import did_you_mean
 
 OURS = {
     "cast": range(1, 2),
@@ -59,11 +59,8 @@ def arrow_function(name: str) -> pc.Function:
     try:
         found = pc.get_function(name)
     except (KeyError, TypeError):
-        error = ExpressionError(f"Arrow has no function {name!r}")
         known = [one for one in pc.list_functions() if pc.get_function(one).kind == "scalar"]
-        if near := get_close_matches(str(name), known):
-            error.add_note(f"Did you mean {' or '.join(map(repr, near))}?")
-        raise error from None
+        raise ExpressionError(f"Arrow has no function {name!r}{did_you_mean(name, known)}") from None
     if name in _INSTEAD:
         raise ExpressionError(f"{name!r} is not called by its name; use {_INSTEAD[name]}")
     if found.kind != "scalar":

@@ -14,6 +14,7 @@ from anabranch.connectors.folder.reading import ENDINGS, file_schema, format_of
 from anabranch.jobs.plan_job import Ends, PlanJob
 from anabranch.jobs.writable import check_writable, nearest
 from anabranch.model.schema import SchemaError
+from anabranch.model.spelling import did_you_mean
 from anabranch.plan.source import Source
 
 if TYPE_CHECKING:
@@ -103,7 +104,10 @@ def _check_names(source: Source, place: str, there: pa.Schema, added: Collection
     assert source.columns is not None, "rows have columns"
     for name in source.columns.names:
         if name not in there.names and name not in added:
-            error = SchemaError(f"{place} has no column {name!r}, and source {source.name!r} has")
+            error = SchemaError(
+                f"{place} has no column {name!r}, and source {source.name!r} has"
+                f"{did_you_mean(name, there.names)}"
+            )
             error.add_note(f"Its columns are {', '.join(map(repr, there.names))}.")
             raise error
 

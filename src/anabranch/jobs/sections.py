@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any, TypeVar, get_args
 
 import msgspec
 
 from anabranch.jobs.environment import filled
+from anabranch.model.spelling import did_you_mean
 
 Names = str | list[str]
 
@@ -114,10 +114,7 @@ def _misfit(words: str, name: str) -> ValueError:
 
 def unknown(words: str, name: object, known: Any, are: str) -> ValueError:
     """The error for a name that is none of those known, with the one that is nearest."""
-    error = ValueError(words)
-    near = get_close_matches(str(name), list(known), 1)
-    if near:
-        error.add_note(f"Is it {near[0]!r} that is meant?")
+    error = ValueError(f"{words}{did_you_mean(name, known)}")
     error.add_note(f"{are} {', '.join(known)}.")
     return error
 

@@ -16,6 +16,7 @@ from math import ceil
 from typing import ClassVar
 
 from anabranch.model.span import span, span_text
+from anabranch.model.spelling import did_you_mean
 from anabranch.model.time import BEGINNING, FOREVER, checked_tick
 
 _LAG = "the lag of a policy"
@@ -198,6 +199,7 @@ def policy_named(text: str) -> OutputPolicy:
     if name not in POLICIES or (equals and POLICIES[name] not in (Quorum, FollowLeader)):
         raise ValueError(
             f"a policy is one of {', '.join(POLICIES)}, and quorum=SHARE or leader=BY, not {text!r}"
+            f"{did_you_mean(name, POLICIES)}"
         )
     if not equals:
         return POLICIES[name]()

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from anabranch.model.spelling import did_you_mean
+
 
 class Fact(Enum):
     """One promise about a stream.
@@ -43,7 +45,9 @@ class Fact(Enum):
             return fact
         found = cls.__members__.get(str(fact).strip().upper().replace("-", "_").replace(" ", "_"))
         if found is None:
-            error = ValueError(f"a fact about a stream has a name, {fact!r} is none")
+            error = ValueError(
+                f"a fact about a stream has a name, {fact!r} is none{did_you_mean(fact, cls.__members__)}"
+            )
             error.add_note(f"There are: {', '.join(map(str, cls))}.")
             raise error
         return found

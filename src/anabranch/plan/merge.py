@@ -16,6 +16,7 @@ from anabranch.model.output_policy import (
     Pace,
 )
 from anabranch.model.properties import Case, Fact, Properties
+from anabranch.model.spelling import did_you_mean
 from anabranch.model.validity import Policy
 from anabranch.plan.node import Node, PlanError
 
@@ -52,7 +53,10 @@ class Merge(Node):
             raise PlanError(f"a merge remembers 0 final events or more, not {self.remember}")
         for name in self.identity or ():
             if name not in self.schema.names:
-                error = PlanError(f"what tells events apart is a column, and {name!r} is none")
+                error = PlanError(
+                    f"what tells events apart is a column, and {name!r} is none"
+                    f"{did_you_mean(name, self.schema.names)}"
+                )
                 error.add_note(f"The columns are {', '.join(map(repr, self.schema.names))}.")
                 raise error
         if not any(Fact.PUNCTUATED in node.properties for node in self.inputs):

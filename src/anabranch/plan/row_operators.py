@@ -9,6 +9,7 @@ import pyarrow as pa
 from anabranch.expressions.expression import Expression, col, expression, name_of
 from anabranch.expressions.tree import Column, Tree
 from anabranch.kernels.apply import AnswerError, conformed_answer
+from anabranch.model.spelling import did_you_mean
 from anabranch.plan.apply import Apply
 from anabranch.plan.columns import schema_of
 from anabranch.plan.filter import Filter
@@ -92,8 +93,9 @@ class RowOperators:
         with users_line().named():
             for name in names:
                 if name not in self.node.schema.names:
-                    error = PlanError(f"there is no column {name!r}")
-                    error.add_note(f"The columns are {', '.join(map(repr, self.node.schema.names))}.")
+                    known = self.node.schema.names
+                    error = PlanError(f"there is no column {name!r}{did_you_mean(name, known)}")
+                    error.add_note(f"The columns are {', '.join(map(repr, known))}.")
                     raise error
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from anabranch.model.batch import Kind
 from anabranch.model.op import Op
+from anabranch.model.spelling import did_you_mean
 
 WORDS = {
     "insert": (Kind.INSERT, Op.INSERT),
@@ -48,7 +49,9 @@ def spellings(more: Mapping[str, str] | None = None) -> dict[str, str]:
     own = {}
     for spelled, word in (more or {}).items():
         if folded(word) not in known:
-            error = ValueError(f"ops says what {spelled!r} means, and {word!r} is not known")
+            error = ValueError(
+                f"ops says what {spelled!r} means, and {word!r} is not known{did_you_mean(word, known)}"
+            )
             error.add_note(f"There are: {', '.join((*WORDS, IGNORE))}.")
             raise error
         own[folded(spelled)] = known[folded(word)]

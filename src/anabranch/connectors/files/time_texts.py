@@ -10,7 +10,6 @@ without a zone holds local times, and a text that names a zone is none.
 
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
@@ -18,6 +17,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from anabranch.model.spelling import nearest
 
 _TEXT = re.compile(
     r"(\d{4})-(\d{1,2})-(\d{1,2})"
@@ -53,9 +54,9 @@ def zone_named(name: str) -> tzinfo:
         except (ZoneInfoNotFoundError, ValueError, OSError):
             pass
     error = ValueError(f"a time zone is named as in the IANA database, {name!r} is no name of one")
-    near = get_close_matches(name, available_timezones(), 1)
+    near = nearest(name, sorted(available_timezones()))
     ends = [known for known in sorted(available_timezones()) if known.split("/")[-1].lower() == name.lower()]
-    error.add_note(f"Write for example {[*ends, *near, 'Europe/Berlin'][0]!r}, 'UTC' or '+01:00'.")
+    error.add_note(f"Write for example {(ends or [near or 'Europe/Berlin'])[0]!r}, 'UTC' or '+01:00'.")
     raise error
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from anabranch.connectors.files.debezium import Debezium
 from anabranch.connectors.files.json_rows import JsonRows, json_rows
 from anabranch.model.schema import SchemaError
+from anabranch.model.spelling import did_you_mean
 from anabranch.model.validity import Rule
 from anabranch.rows.layout import Layout
 from anabranch.rows.reading import Place, Read, read_rows
@@ -325,7 +326,9 @@ def _as_told(batch: pa.RecordBatch, columns: pa.Schema, part: FileRange) -> pa.R
             codes = pa.repeat(pa.scalar(0, pa.int32()), batch.num_rows)
             column = pa.DictionaryArray.from_arrays(codes, [part.replica])
         else:
-            error = SchemaError(f"{part.path} has no column {field.name!r}")
+            error = SchemaError(
+                f"{part.path} has no column {field.name!r}{did_you_mean(field.name, batch.schema.names)}"
+            )
             error.add_note(f"Its columns are {', '.join(map(repr, batch.schema.names))}.")
             raise error
         found.append(column)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from anabranch.engines.embedded.job import Job
+from anabranch.model.spelling import did_you_mean, nearest
 from anabranch.model.time import BEGINNING
 from anabranch.plan.node import PlanError
 from anabranch.plan.source import Source
@@ -88,15 +89,23 @@ def _extent(items: Any) -> Extent | None:
     return Extent(len(items)) if isinstance(items, list | tuple) else None
 
 
+def _misspelt(job: Job, inputs: Mapping[str, Any], name: str) -> str:
+    """The input that was perhaps meant for a source."""
+    meant = nearest(name, [one for one in inputs if one not in job.sources])
+    return "" if meant is None else f"; is it {meant!r} that was given for it?"
+
+
 def _check_inputs(job: Job, inputs: Mapping[str, Any]) -> None:
     """Raise where inputs are not the sources of a plan."""
     for name in job.sources:
         if name not in inputs:
-            error = PlanError(f"the plan has a source {name!r}, and nothing is given for it")
+            error = PlanError(
+                f"the plan has a source {name!r}, and nothing is given for it{_misspelt(job, inputs, name)}"
+            )
             error.add_note(f"Given are {', '.join(map(repr, inputs)) or 'none'}.")
             raise error
     for name in inputs:
         if name not in job.sources:
-            error = PlanError(f"the plan has no source {name!r}")
+            error = PlanError(f"the plan has no source {name!r}{did_you_mean(name, job.sources)}")
             error.add_note(f"Its sources are {', '.join(map(repr, job.sources))}.")
             raise error

@@ -13,6 +13,7 @@ from anabranch.model.exact import exact_column
 from anabranch.model.origin import Origin
 from anabranch.model.relation import as_batch
 from anabranch.model.schema import SchemaError, conformed
+from anabranch.model.spelling import did_you_mean
 from anabranch.model.validity import Rule
 from anabranch.plan.node import PlanError
 from anabranch.plan.source import Source
@@ -125,7 +126,11 @@ def _misfit(source: Source, element: Any) -> str:
     """Why an element has not the columns of its source; nothing where it has."""
     odd = _odd_names(source, element)
     if odd:
-        return f"{source.name!r} has no column {odd[0]!r}, it has {', '.join(map(repr, source.schema.names))}"
+        known = source.schema.names
+        return (
+            f"{source.name!r} has no column {odd[0]!r}, it has {', '.join(map(repr, known))}"
+            f"{did_you_mean(odd[0], known)}"
+        )
     try:
         Batch.of([element], schema=source.schema)
     except SchemaError as reason:
@@ -162,7 +167,9 @@ def _in_columns(source: Source, batch: Batch) -> Batch:
         return batch
     odd = [name for name in batch.payload.schema.names if name not in source.schema.names]
     if odd:
-        error = SchemaError(f"{source.name!r} has no column {odd[0]!r}")
+        error = SchemaError(
+            f"{source.name!r} has no column {odd[0]!r}{did_you_mean(odd[0], source.schema.names)}"
+        )
         error.add_note(f"Its columns are {', '.join(map(repr, source.schema.names))}.")
         raise error
     return batch.with_payload(conformed(batch.payload, source.schema))
@@ -248,7 +255,10 @@ def rows_in_columns(source: Source, given: Any) -> tuple[pa.RecordBatch, dict[in
     table = pa.Table.from_batches([given]) if isinstance(given, pa.RecordBatch) else pa.table(given)
     missing = [name for name in source.columns.names if name not in table.schema.names]
     if missing:
-        error = SchemaError(f"rows of {source.name!r} have column {missing[0]!r}, and these have not")
+        error = SchemaError(
+            f"rows of {source.name!r} have column {missing[0]!r}, and these have not"
+            f"{did_you_mean(missing[0], table.schema.names)}"
+        )
         error.add_note(f"They have {', '.join(map(repr, table.schema.names))}.")
         raise error
     batches = table.select(source.columns.names).combine_chunks().to_batches()

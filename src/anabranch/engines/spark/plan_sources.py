@@ -10,6 +10,7 @@ from anabranch.engines.spark.columns import columns_of
 from anabranch.engines.spark.native_source import NativeSource
 from anabranch.engines.spark.session.row_types import arrow_schema
 from anabranch.model.schema import SchemaError
+from anabranch.model.spelling import did_you_mean
 from anabranch.plan.graph import Graph
 from anabranch.plan.node import Node, PlanError
 from anabranch.plan.source import Source
@@ -50,7 +51,7 @@ def check_named(stream: Stream, sources: Mapping[str, Any]) -> None:
             raise error
     for name in sources:
         if name not in names:
-            error = PlanError(f"the plan has no source {name!r}")
+            error = PlanError(f"the plan has no source {name!r}{did_you_mean(name, names)}")
             error.add_note(f"Its sources are {', '.join(map(repr, names))}.")
             raise error
 
@@ -140,7 +141,10 @@ def _wanted(source: Source, layout: Layout) -> list[pa.Field]:
 
 def _column(source: str, wanted: pa.Field, given: pa.Schema) -> pa.Field:
     if wanted.name not in given.names:
-        error = SchemaError(f"source {source!r} has column {wanted.name!r}, and what is given for it has not")
+        error = SchemaError(
+            f"source {source!r} has column {wanted.name!r}, and what is given for it has not"
+            f"{did_you_mean(wanted.name, given.names)}"
+        )
         error.add_note(f"It has {', '.join(map(repr, given.names))}.")
         raise error
     found = given.field(wanted.name)

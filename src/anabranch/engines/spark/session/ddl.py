@@ -5,10 +5,10 @@ What is not understood here is for Spark to read.
 
 import re
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from anabranch.errors import AnabranchError
+from anabranch.model.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
@@ -111,10 +111,8 @@ class _Parser:
             return _NotReadError()
         error = UnknownTypeError(
             f"a schema is columns and their types, and in {self.text!r} {word!r} is no type of Spark's"
+            f"{did_you_mean(word, known)}"
         )
-        near = get_close_matches(word.lower(), known, 1)
-        if near:
-            error.add_note(f"Is it {near[0]!r} that is meant?")
         error.add_note("Write it as 'sensor string, at timestamp'.")
         return error
 
