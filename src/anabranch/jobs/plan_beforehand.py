@@ -16,6 +16,8 @@ from anabranch.jobs.writable import check_writable, nearest
 from anabranch.model.schema import SchemaError
 from anabranch.model.spelling import did_you_mean
 from anabranch.plan.source import Source
+from anabranch.rows.layout import SINGLE
+from anabranch.rows.replica_names import check_replicas, named_in
 
 if TYPE_CHECKING:
     from anabranch.connectors.delta.embedded import DeltaFeeds
@@ -50,6 +52,8 @@ def _path(job: PlanJob, given: Any) -> Path | None:
 
 def _check_source(job: PlanJob, source: Source, *, asks: bool) -> None:
     given = job.ends[source.name]
+    if source.replicated:
+        _check_replicas(source, _replicas_there(job, given))
     if isinstance(given, Ends) and given.kafka is not None:
         from anabranch.connectors.kafka.cluster import Cluster
 
@@ -69,6 +73,30 @@ def _check_source(job: PlanJob, source: Source, *, asks: bool) -> None:
         return
     for file in _files(path):
         _check_columns(source, file)
+
+
+def _check_replicas(source: Source, there: Collection[str]) -> None:
+    if there:
+        named = named_in(source.lossy, source.silent, source.awaited)
+        check_replicas(
+            named,
+            there,
+            f"what is read for {source.name!r}",
+            "One that sends nothing yet has its folder, topic or table all the same.",
+        )
+
+
+def _replicas_there(job: PlanJob, given: Any) -> Collection[str]:
+    """The replicas that are known by name before anything is read."""
+    described = given.door(job) if isinstance(given, Ends) and (given.kafka or given.delta) else given
+    several = getattr(described, "topics", None) or getattr(described, "tables", None) or {}
+    if several and list(several) != [SINGLE]:
+        return list(several)
+    path = _path(job, given)
+    if path is None or not path.is_dir():
+        return ()
+    found = listing(path)
+    return list(found.files) if found.by_replica else ()
 
 
 def _check_tables(changes: DeltaFeeds, source: Source) -> None:

@@ -23,6 +23,7 @@ from anabranch.plan.stream import Stream
 from anabranch.plan.union import Union
 from anabranch.rows.change_words import spellings
 from anabranch.rows.layout import Layout, names_of
+from anabranch.rows.replica_names import check_in_replicas, named_in
 from anabranch.rows.vouching import check_answered
 
 
@@ -64,6 +65,8 @@ def source(
     """
     with users_line().named():
         columns, names = None if schema is None else schema_of(schema), names_of(key)
+        replicas, idle = names_of(replicas) or (), names_of(idle) or ()
+        lossy = lossy if lossy is None or isinstance(lossy, bool) else frozenset(names_of(lossy) or ())
         if columns is None and start is not None:
             error = PlanError(f"rows of {name!r} have columns, and which is not said")
             error.add_note(
@@ -91,10 +94,7 @@ def source(
         else:
             _check_elements(name, end, old_end, duration, kind, channel, sequence, payload, op, disorder)
         _check_op(name, op, kind, end, names, ops, by_time=by_time)
-        if replica is None and (replicas or idle):
-            error = PlanError(f"replicas of {name!r} are named, and no column says which of them sent a row")
-            error.add_note("Name it: replica='gateway'. Several sources are merged by anabranch.merge(…).")
-            raise error
+        _check_replica_names(name, replica, named_in(lossy, idle, replicas))
         if op is None and names is not None:
             promised |= Properties(key=names)
         if layout is None or layout.key is None:
@@ -106,9 +106,9 @@ def source(
         columns=columns,
         layout=layout,
         replicas=replica is not None,
-        awaited=tuple(names_of(replicas) or ()),
-        silent=tuple(names_of(idle) or ()),
-        lossy=lossy if isinstance(lossy, bool) else frozenset(names_of(lossy) or ()),
+        awaited=replicas,
+        silent=idle,
+        lossy=False if lossy is None else lossy,
         declared=promised,
         by_time=by_time,
         on_invalid=on_invalid,
@@ -235,6 +235,15 @@ def _check_op(
         error = PlanError(f"{what} is of events, and {name!r} is of changes of a table")
         error.add_note("What happened is said by op, and a row of a table ends by another change.")
         raise error
+
+
+def _check_replica_names(name: str, replica: str | None, named: Mapping[str, tuple[str, ...]]) -> None:
+    """Raise where replicas are named that no row can be of."""
+    if replica is None and named:
+        error = PlanError(f"replicas of {name!r} are named, and no column says which of them sent a row")
+        error.add_note("Name it: replica='gateway'. Several sources are merged by anabranch.merge(…).")
+        raise error
+    check_in_replicas(named)
 
 
 def _check_lossy(lossy: object, replica: str | None, *, inferred: bool) -> None:

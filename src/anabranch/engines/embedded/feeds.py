@@ -13,6 +13,7 @@ from anabranch.model.spelling import did_you_mean, nearest
 from anabranch.model.time import BEGINNING
 from anabranch.plan.node import PlanError
 from anabranch.plan.source import Source
+from anabranch.rows.replica_names import check_replicas, named_in
 
 
 @dataclass(slots=True)
@@ -60,7 +61,10 @@ class Readable(Protocol):
 def feeds_of(job: Job, inputs: Mapping[str, Any], *, live: bool = False) -> list[Feed]:
     """The feeds of all sources of a job."""
     _check_inputs(job, inputs)
-    return [feed for name, given in inputs.items() for feed in _feeds(job.sources[name], given, live=live)]
+    found = {name: _feeds(job.sources[name], given, live=live) for name, given in inputs.items()}
+    for name, feeds in found.items():
+        _check_replicas(job, job.sources[name], feeds)
+    return [feed for feeds in found.values() for feed in feeds]
 
 
 def enter(job: Job, feeds: Iterable[Feed]) -> None:
@@ -87,6 +91,24 @@ def _feeds(source: Source, given: Any, *, live: bool) -> list[Feed]:
 
 def _extent(items: Any) -> Extent | None:
     return Extent(len(items)) if isinstance(items, list | tuple) else None
+
+
+def _check_replicas(job: Job, source: Source, feeds: list[Feed]) -> None:
+    """Raise where a setting names a replica that is not read, where all that are read are known by name.
+
+    A job that goes on from a state may have heard others before.
+    """
+    there = tuple(dict.fromkeys(feed.replica for feed in feeds))
+    if not source.replicated or not all(there) or not there or job.heard[source.name]:
+        return
+    named = named_in(source.lossy, source.silent, source.awaited)
+    with source.line.named():
+        check_replicas(
+            named,
+            there,
+            f"what is read for {source.name!r}",
+            "One that sends nothing yet is given all the same: an empty folder or list.",
+        )
 
 
 def _misspelt(job: Job, inputs: Mapping[str, Any], name: str) -> str:

@@ -1,8 +1,11 @@
 """What rows cannot be merged, or not so, told before any are read."""
 
+from collections.abc import Sequence
+
 from anabranch.engines.spark.columns import Columns
 from anabranch.engines.spark.merging import Merging
 from anabranch.rows.layout import SINGLE, Layout
+from anabranch.rows.replica_names import Named, check_in_replicas, check_replicas, named_in
 
 
 def check_progress(rows: Columns, layout: Layout) -> None:
@@ -34,11 +37,15 @@ def check_names(layout: Layout, merging: Merging) -> None:
             error = ValueError(f"{name!r} is named as a replica, and no column says whose a row is")
             error.add_note("Name the column in replica, or leave the names out.")
             raise error
-    for name in sorted(lossy.difference(merging.replicas)) if merging.replicas else ():
-        names = ", ".join(map(repr, merging.replicas))
-        error = ValueError(f"a lossy replica is one of those in replicas, {name!r} is none of {names}")
-        error.add_note("Spell it as its rows do, add it to replicas, or leave replicas out.")
-        raise error
+    check_in_replicas(named_in(merging.lossy, merging.idle, merging.replicas))
+
+
+def check_known(named: Named, there: Sequence[str]) -> None:
+    """Raise where replicas are named that a source, which knows its replicas by name, does not have."""
+    check_in_replicas(named)
+    if there:
+        later = "One that sends nothing yet has its folder, topic or table all the same."
+        check_replicas(named, there, "its source", later)
 
 
 def replicas_of(rows: Columns, replica: str | None) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from anabranch.engines.spark.columns import columns_of
+from anabranch.engines.spark.merge_checks import check_known
 from anabranch.engines.spark.native_source import NativeSource
 from anabranch.engines.spark.session.row_types import arrow_schema
 from anabranch.model.schema import SchemaError
@@ -16,6 +17,7 @@ from anabranch.plan.node import Node, PlanError
 from anabranch.plan.source import Source
 from anabranch.plan.stream import Stream, check_sources
 from anabranch.rows.layout import Layout
+from anabranch.rows.replica_names import named_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -86,6 +88,8 @@ def as_read(source: Source, rows: "DataFrame | NativeSource") -> Read:
     columns = pa.schema([_column(source.name, one, schema) for one in wanted])
     ordered = layout.sequence is not None or given.is_native
     channels = given.channels if layout.channel is None else layout.channel != layout.replica
+    if layout.replica is not None and layout.replica == given.replica:
+        check_known(named_in(source.lossy, source.silent, source.awaited), given.replicas)
     source = replace(
         source,
         declared=source.declared.spread() if channels or not ordered else source.declared,

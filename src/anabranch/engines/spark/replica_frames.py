@@ -5,6 +5,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from anabranch.engines.spark.native_source import NativeSource
+from anabranch.rows.replica_names import check_replicas, named_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -40,5 +41,8 @@ def in_one_frame(
             )
             taken.add_note("Call the added one something else: replica='…'.")
             raise taken
+    if replicas:
+        names = tuple(map(str, given))
+        check_replicas(named_in(replicas=replicas), names, "the mapping", "Give its frame, or leave it out.")
     named = [frame.withColumn(column, f.lit(str(name))) for name, frame in given.items()]
     return reduce(DataFrame.unionByName, named), column, replicas or tuple(map(str, given))

@@ -1,0 +1,86 @@
+"""Replicas that settings name are those that there are, or it is told."""
+
+import json
+
+import pytest
+
+import anabranch as ab
+from anabranch.cli.main import main
+
+COLUMNS = {"room": "string", "at": "int64", "who": "string"}
+
+
+def source(**given):
+    given = {"lossy": False, **given}
+    return ab.source("g", COLUMNS, start="at", disorder=2, replica="who", **given)
+
+
+def rows(who, *times):
+    return [{"room": "A", "at": at, "who": who} for at in times]
+
+
+def refusal(call):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        call()
+    return "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+
+
+@pytest.mark.parametrize("name", ["nort", "North", "NORTH", "north "])
+@pytest.mark.parametrize("setting", ["lossy", "idle", "replicas"])
+def test_a_misspelt_replica_is_refused_before_anything_is_read_of_a_mapping_or_a_folder(
+    name, setting, tmp_path
+):
+    feeds = {"north": rows("north", 1, 5), "south": rows("south", 1)}
+    for who, some in feeds.items():
+        (tmp_path / who).mkdir()
+        (tmp_path / who / "1.jsonl").write_text("".join(json.dumps(row) + "\n" for row in some))
+    for given in (feeds, tmp_path):
+        told = refusal(
+            lambda given=given: ab.run(source(**{setting: [name]}).merge(), {"g": given}).__next__()
+        )
+        assert f"{setting} names replica {name!r}" in told
+        assert "'north', 'south', did you mean 'north'?" in told
+
+
+@pytest.mark.parametrize("setting", ["lossy", "idle"])
+def test_a_list_of_replicas_has_all_that_other_settings_name(setting):
+    told = refusal(lambda: source(**{setting: ["nort"], "replicas": ["north", "south"]}))
+    assert f"a replica in {setting} is one of those in replicas" in told
+    assert "did you mean 'north'?" in told
+
+
+@pytest.mark.parametrize("setting", ["lossy", "idle", "replicas"])
+def test_replicas_are_not_named_where_no_column_says_whose_a_row_is(setting):
+    call = lambda: ab.source("g", COLUMNS, start="at", disorder=2, **{setting: ["north"]})  # noqa: E731
+    assert "no column says which of them sent a row" in refusal(call)
+
+
+def test_a_replica_that_sends_nothing_yet_is_named_where_it_has_its_place(tmp_path):
+    plan = source(lossy=["south"], replicas=["north", "south"]).merge()
+    assert list(ab.run(plan, {"g": {"north": rows("north", 1, 5), "south": []}}))
+
+
+JOB = """
+[sources.g]
+path = "feeds"
+columns = { room = "string", at = "int64", replica = "string" }
+start = "at"
+disorder = 2
+replica = "replica"
+lossy = ["LOSSY"]
+
+[plan]
+steps = ["merge"]
+"""
+
+
+@pytest.mark.parametrize("engine", ["embedded", "spark"])
+def test_a_job_that_misspells_a_folder_is_refused_before_it_runs(engine, tmp_path, capsys):
+    for who in ("north", "south"):
+        (tmp_path / "feeds" / who).mkdir(parents=True)
+        (tmp_path / "feeds" / who / "1.jsonl").write_text('{"room": "A", "at": 1}\n')
+    sink = '\n[sink]\npath = "out"\n'
+    (tmp_path / "job.toml").write_text(JOB.replace("LOSSY", "soth") + sink)
+    assert main(["run", str(tmp_path / "job.toml"), "--engine", engine]) == 2
+    assert "did you mean 'south'?" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
