@@ -21,6 +21,7 @@ from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.plan.graph import Graph
 from anabranch.plan.node import Node
 from anabranch.plan.source import Source
+from anabranch.plan.state_settings import operator_names
 from anabranch.plan.validate import validated
 
 
@@ -71,7 +72,7 @@ class Flow:
         self.output = {name: Output() for name in outputs}
         self.refused: list[tuple[Node, Refused]] = []
         """What operators have not used, and was not taken yet."""
-        self.names = _names(graph.nodes)
+        self.names = operator_names(graph.nodes)
         for n, (node, inputs) in enumerate(zip(graph.nodes, graph.inputs, strict=True)):
             for number, port in zip(inputs, node.ports, strict=True):
                 replicated = graph.nodes[number].replicated
@@ -225,14 +226,6 @@ class Flow:
         """All of the state, by operator."""
         return {name: kernel.saved() for name, _, kernel in self.kernels()}
 
-    def settings(self) -> dict[str, str]:
-        """What the state depends on, by operator and setting."""
-        return {
-            f"{name}: {what}": value
-            for name, node in zip(self.names, self.nodes, strict=True)
-            for what, value in node.settings().items()
-        }
-
     def reports(self) -> dict[str, Report]:
         """What each kernel holds and has counted."""
         return {name: kernel.report() for name, _, kernel in self.kernels()}
@@ -331,14 +324,3 @@ def _joinable(kernel: object) -> Joinable | None:
 
 def _shows(kernel: object) -> Shows | None:
     return kernel if isinstance(kernel, Shows) else None
-
-
-def _names(nodes: Iterable[Node]) -> list[str]:
-    """A name for every node, the same whenever the plan is built: its word, and a number where needed."""
-    seen: dict[str, int] = {}
-    names = []
-    for node in nodes:
-        word = f"source {node.name}" if isinstance(node, Source) else node.word
-        seen[word] = seen.get(word, 0) + 1
-        names.append(word if seen[word] == 1 else f"{word} {seen[word]}")
-    return names

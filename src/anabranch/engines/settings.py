@@ -1,17 +1,28 @@
-"""What a state depends on, compared with what the plan that is given it says now."""
+"""What a state was begun with, compared with what the plan or merge that is given it depends on."""
 
 from collections.abc import Mapping
 
 from anabranch.kernels.store.saved import StateFormatError
 
 
-def check_settings(before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Raise where a plan means something else than the one whose state it is given."""
-    for name in [*before, *(name for name in now if name not in before)]:
+def check_settings(
+    before: Mapping[str, str], now: Mapping[str, str], *, state: str, reader: str, gains: bool = False
+) -> None:
+    """Raise with the first difference where something else is meant now than when a state was begun.
+
+    ``state`` names what was begun, ``reader`` what is given it. ``gains``: lines may be added, as by a column
+    more of a merge by itself, since null is no value.
+    """
+    added = () if gains else [name for name in now if name not in before]
+    for name in [*before, *added]:
         if now.get(name) != before.get(name):
+            now_has = now[name] if name in before and name in now else _line(name, now)
             error = StateFormatError(
-                f"the state was begun with {name} {before.get(name, 'absent')}, this plan has "
-                f"{now.get(name, 'none')}"
+                f"the {state} was begun with {_line(name, before)}, this {reader} has {now_has}"
             )
-            error.add_note("Go on with the plan as it was, or begin anew without the state.")
+            error.add_note(f"Go on as before, or begin a new {state}.")
             raise error
+
+
+def _line(name: str, lines: Mapping[str, str]) -> str:
+    return f"{name} {lines[name]}" if name in lines else f"no {name}"

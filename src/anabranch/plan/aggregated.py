@@ -95,7 +95,7 @@ class Aggregated(Node):
 
     def _aggregate_settings(self) -> dict[str, str]:
         made = {f"aggregate {name}": aggregate_text(one) for name, one in self.aggregates}
-        return {"groups": ", ".join(self.columns), **made}
+        return {"groups": str(list(self.columns)), "bounds": str([self.start, self.end]), **made}
 
     def meets(self) -> tuple[tuple[str, ...] | None, ...]:
         """Equal groups."""

@@ -62,8 +62,14 @@ class Apply(Node):
         return ApplyStep(self.function, self.schema)
 
     def settings(self) -> dict[str, str]:
-        """The name of the function: what it does is not known."""
-        return {"function": self._name()}
+        """The name of the function, as what it does is not known, and what it is declared to give."""
+        columns = ", ".join(f"{one.name}: {one.type}" for one in self.given)
+        return {
+            "function": self._name(),
+            "columns": columns,
+            "keeps": str(list(self.keeps)),
+            "pure": str(self.pure),
+        }
 
     def traced(self, columns: tuple[str, ...]) -> tuple[str, ...] | None:
         """Columns that are kept."""

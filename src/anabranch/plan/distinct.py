@@ -64,7 +64,7 @@ class Distinct(Node):
 
     def settings(self) -> dict[str, str]:
         """The columns."""
-        return {"columns": ", ".join(self.columns)}
+        return {"columns": str(list(self.columns))}
 
     def words(self) -> str:
         """On which columns, where that is not all."""

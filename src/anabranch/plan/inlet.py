@@ -1,5 +1,6 @@
 """Where what was dealt out to shards comes into a level of a plan: rows of a source, or what a level gave."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
@@ -38,9 +39,7 @@ class Inlet(Source):
             payload=last.schema,
             known=last.properties,
             on=source.clock,
-            before=tuple(
-                (f"{node.word}: {what}", value) for node in steps for what, value in node.settings().items()
-            ),
+            before=_settings_of(steps),
         )
 
     @classmethod
@@ -54,9 +53,7 @@ class Inlet(Source):
             on=node.clock,
             channels=channels,
             line=node.line,
-            before=tuple(
-                (f"{one.word}: {what}", value) for one in steps for what, value in one.settings().items()
-            ),
+            before=_settings_of(steps),
         )
 
     @cached_property
@@ -83,3 +80,12 @@ class Inlet(Source):
     def settings(self) -> dict[str, str]:
         """How rows are read, and what has been made of them before they come in."""
         return super().settings() | dict(self.before)
+
+
+def _settings_of(steps: Sequence[Node]) -> tuple[tuple[str, str], ...]:
+    """What steps are set to, in their order."""
+    lines: list[tuple[str, str]] = []
+    for number, step in enumerate(steps, 1):
+        name = f"step {number}"
+        lines += [(name, step.word), *((f"{name}, {what}", value) for what, value in step.settings().items())]
+    return tuple(lines)

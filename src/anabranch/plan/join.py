@@ -183,12 +183,13 @@ class Join(Node):
     def settings(self) -> dict[str, str]:
         """All of it: what is kept, and what comes out, depends on it."""
         return {
-            "on": ", ".join(f"{one} = {other}" for one, other in self.on),
+            "on": str([list(pair) for pair in self.on]),
             "within": f"{self.band.before}, {self.band.after}",
             "how": self.how,
             "at": self.at,
             "where": "" if self.where is None else text(self.where),
-            "columns": ", ".join(self.schema.names),
+            "columns": str(list(self.schema.names)),
+            "starts": str(list(self.starts)),
         }
 
     def words(self) -> str:

@@ -67,7 +67,9 @@ class Select(Node):
 
     def settings(self) -> dict[str, str]:
         """The expressions."""
-        return {name: text(tree) for name, tree in self.columns}
+        return {"columns": str(list(self.schema.names))} | {
+            f"column {name!r}": f"{text(tree)}, {self.schema.field(name).type}" for name, tree in self.columns
+        }
 
     def traced(self, columns: tuple[str, ...]) -> tuple[str, ...] | None:
         """The columns of the input that some are, unchanged."""

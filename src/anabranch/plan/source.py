@@ -155,11 +155,18 @@ class Source(Node):
         )
 
     def settings(self) -> dict[str, str]:
-        """How rows are read, as far as state depends on it."""
+        """How rows are read and what is declared; disorder, and which replicas are awaited, may change."""
+        lossy = self.lossy if isinstance(self.lossy, bool) else sorted(self.lossy)
+        own = {
+            "replicas": str(self.replicas),
+            "lossy": str(lossy),
+            "declared": f"{self.declared}; key {self.declared.key}, longest {self.declared.longest}",
+            "by_time": str(self.by_time),
+        }
         if self.layout is None:
             columns = self.columns if self.columns is not None else ()
-            return {"columns": ", ".join(f"{one.name}: {one.type}" for one in columns)}
-        return self.layout.settings(self._given())
+            return {"columns": ", ".join(f"{one.name}: {one.type}" for one in columns), **own}
+        return self.layout.settings(self._given()) | self.layout.reading() | own
 
     def words(self) -> str:
         """Its name and what it is of."""

@@ -40,6 +40,10 @@ class Tap(Node):
         """The step."""
         return Pass()
 
+    def settings(self) -> dict[str, str]:
+        """Its name."""
+        return {"name": self.name}
+
     def words(self) -> str:
         """Its name."""
         return f"tap {self.name!r}"

@@ -176,6 +176,18 @@ class Layout:
         said |= {f"payload column {name!r}": sort_of(schema.field(name).type) for name in names}
         return {name: str(value) for name, value in said.items()}
 
+    def reading(self) -> dict[str, str]:
+        """What rows mean beside when and where their events are, as text."""
+        words = ", ".join(f"{word} = {op}" for word, op in sorted(self.ops.items()))
+        return {
+            "kind": str(self.kind),
+            "old_end": str(self.old_end),
+            "sequence": str(self.sequence),
+            "identity": str(self.identity),
+            "key": str(self.key),
+            "words": words,
+        }
+
     def clock(self, schema: pa.Schema) -> Clock:
         """What a tick is."""
         return clock_of(schema.field(self.start).type, self.start)

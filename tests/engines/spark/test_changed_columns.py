@@ -46,7 +46,7 @@ def test_state_goes_on_with_rows_that_are_read_as_before():
         (replace(LAYOUT, replica=None), "replica who, this query has None"),
         (replace(LAYOUT, channel="w"), "channel None, this query has w"),
         (replace(LAYOUT, payload=("v", "w")), "payload None, this query has ('v', 'w')"),
-        (replace(LAYOUT, kind="v"), "payload column 'v' text, this query has None"),
+        (replace(LAYOUT, kind="v"), "payload column 'v' text, this query has no payload column 'v'"),
         (LAYOUT, "payload column 'v' text, this query has local time"),
     ],
 )

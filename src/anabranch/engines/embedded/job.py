@@ -18,7 +18,7 @@ from anabranch.engines.settings import check_settings
 from anabranch.errors import AnabranchError
 from anabranch.kernels.answers import Answers, answered
 from anabranch.kernels.kernel import Refused, State
-from anabranch.kernels.store.saved import from_bytes, to_bytes, version_of
+from anabranch.kernels.store.saved import StateFormatError, from_bytes, to_bytes, version_of
 from anabranch.model.batch import Batch, concat
 from anabranch.model.clock_columns import dial_of
 from anabranch.model.properties import Properties
@@ -35,6 +35,7 @@ from anabranch.model.validity import (
 )
 from anabranch.plan.node import Node, PlanError
 from anabranch.plan.source import Source
+from anabranch.plan.state_settings import state_settings
 from anabranch.plan.stream import Stream, outputs_of
 from anabranch.progress.gate import Gate, Look
 from anabranch.rows.refusal import Refusal
@@ -82,7 +83,8 @@ class Job:
     """
 
     def __init__(self, outputs: Mapping[str, Node], state: bytes | None, answers: Answers) -> None:
-        states = None if state is None else from_bytes(state)
+        self.outputs = dict(outputs)
+        states = None if state is None else self._states(state)
         self.flow = Flow(outputs, states)
         self.answers = answers
         self.sources = {node.name: node for node in self.flow.nodes if isinstance(node, Source)}
@@ -97,7 +99,6 @@ class Job:
         self._refused: list[tuple[Node, Refused]] = []
         self._owed: dict[str, list[Batch]] = {name: [] for name in self.flow.output}
         self._said = dict.fromkeys(self.flow.output, BEGINNING)
-        self.outputs = dict(outputs)
         self.dials = {name: dial_of(node.clock) for name, node in self.sources.items()}
         self._given: Any = []
         if states is not None:
@@ -206,7 +207,7 @@ class Job:
         self._check_open()
         gates = {f"gate {name}": gate.saved() for name, gate in self.gates.items()}
         values = {
-            "settings": self.flow.settings(),
+            "settings": state_settings(self.outputs),
             "heard": self.heard,
             "said": self._said,
             "owed": {name: len(parts) for name, parts in self._owed.items()},
@@ -214,9 +215,19 @@ class Job:
         owed = [part.to_arrow() for parts in self._owed.values() for part in parts]
         return to_bytes({_JOB: State(VERSION, values, owed), **gates, **self.flow.saved()})
 
+    def _states(self, state: bytes) -> dict[str, State]:
+        """The sections of a state, once it is known to be of this plan."""
+        states = from_bytes(state)
+        if _JOB not in states:
+            raise StateFormatError(
+                f"the state of a job is what Job.dump() gave, this has {', '.join(states) or 'nothing'} in it"
+            )
+        before = version_of(states[_JOB], VERSION, "a job").values["settings"]
+        check_settings(before, state_settings(self.outputs), state="state", reader="plan")
+        return states
+
     def _resume(self, states: Mapping[str, State]) -> None:
-        saved = version_of(states[_JOB], VERSION, "a job")
-        check_settings(saved.values["settings"], self.flow.settings())
+        saved = states[_JOB]
         self.heard |= saved.values["heard"]
         self._said |= saved.values["said"]
         batches = list(saved.batches)

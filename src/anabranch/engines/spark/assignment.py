@@ -6,7 +6,6 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from anabranch.engines.flow import Flow
 from anabranch.engines.spark.telling import Telling
 from anabranch.engines.spark.transport.dealing import Dealing
 from anabranch.kernels.answers import Answers
@@ -16,6 +15,7 @@ from anabranch.plan.levels import OUTPUT, Edge, Level
 from anabranch.plan.merge import Merge
 from anabranch.plan.merge_changes import MergeChanges
 from anabranch.plan.node import Node
+from anabranch.plan.state_settings import state_settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +62,10 @@ class Assignment:
         """What tells events of each edge apart for whoever hears them first; None: all columns."""
         return identities_of(self.level)
 
-    def settings(self, flow: Flow) -> dict[str, str]:
+    @cached_property
+    def settings(self) -> dict[str, str]:
         """What the state depends on."""
-        return flow.settings() if self.known_as is None else dict(self.known_as)
+        return level_settings(self.level) if self.known_as is None else dict(self.known_as)
 
     def tells(self, edge: str) -> Telling:
         """How refused rows of an edge are told."""
@@ -81,6 +82,12 @@ class Assignment:
     def output(self) -> Node:
         """What comes out of the query, on the last level."""
         return self.level.outputs[OUTPUT]
+
+
+def level_settings(level: Level) -> dict[str, str]:
+    """What the state of a level depends on: its operators, and how the rows of its edges are dealt out."""
+    dealt = {f"{edge.name}: dealt out by": f"{list(edge.by)} as {list(edge.names)}" for edge in level.edges}
+    return state_settings(level.outputs) | dealt
 
 
 def identities_of(level: Level) -> dict[str, tuple[str, ...] | None]:

@@ -60,6 +60,8 @@ ROWS_EDGE = "rows"
 """What the rows of a merge are called in its plan."""
 POLICY, SETTINGS, SHARDS = "anabranch.policy", "anabranch.settings", "anabranch.shards"
 """Where the schema of a merged frame says how: what its state depends on, and in how many parts it is."""
+LEVELS = "levels"
+"""The setting that a plan has and a merge by itself has not: in how many levels it is run."""
 CLOCK = "anabranch.clock"
 """Where it says whether the clock is among the sources."""
 

@@ -9,8 +9,8 @@ import msgspec
 import pyarrow as pa
 
 from anabranch.engines.flow import Flow
-from anabranch.engines.spark.assignment import Assignment, dealing_of
-from anabranch.engines.spark.merge import CLOCK, POLICY, SETTINGS, SHARDS, policy_told
+from anabranch.engines.spark.assignment import Assignment, dealing_of, level_settings
+from anabranch.engines.spark.merge import CLOCK, LEVELS, POLICY, SETTINGS, SHARDS, policy_told
 from anabranch.engines.spark.one_row import SEVERAL
 from anabranch.engines.spark.plan_sources import Read
 from anabranch.engines.spark.shard import IDLE
@@ -158,10 +158,10 @@ class PlannedQuery:
 
     def settings(self) -> dict[str, str]:
         """What the state depends on, by level where there are several."""
-        found: dict[str, str] = {}
+        found = {LEVELS: str(len(self.parts))}
         for part in self.parts:
             where = "" if len(self.parts) == 1 else f"level {part.number}, "
-            found |= {f"{where}{name}": value for name, value in Flow(part.outputs).settings().items()}
+            found |= {f"{where}{name}": value for name, value in level_settings(part).items()}
         return found
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.engines.flow import Flow
+from anabranch.engines.settings import check_settings
 from anabranch.engines.spark.answering import Answering
 from anabranch.engines.spark.assignment import Assignment
 from anabranch.engines.spark.order import (
@@ -31,7 +32,6 @@ from anabranch.engines.spark.order import (
     turns_of,
 )
 from anabranch.engines.spark.patience import set_aside
-from anabranch.engines.spark.shard_bytes import check_settings
 from anabranch.engines.spark.transport.parcel import Parcel, Voice
 from anabranch.kernels.kernel import Refused, State
 from anabranch.kernels.store.saved import from_bytes, to_bytes, version_of
@@ -329,7 +329,7 @@ class Shard:
     def dump(self) -> bytes:
         """The state as bytes, from which `load` goes on as if nothing had happened."""
         left_out = [[edge, name, count] for (edge, name), count in self.left_out.items()]
-        values = {"settings": self.assignment.settings(self.flow), "left_out": left_out}
+        values = {"settings": self.assignment.settings, "left_out": left_out}
         gates = {f"gate {name}": gate.saved() for name, gate in self.gates.items()}
         return to_bytes({"shard": State(VERSION, values, []), **gates, **self.flow.saved()})
 
@@ -338,8 +338,13 @@ class Shard:
         """The shard that was dumped."""
         states = from_bytes(data)
         saved = version_of(states.pop("shard"), VERSION, "a shard")
-        now = assignment.settings(Flow(assignment.level.outputs))
-        check_settings(saved.values["settings"], now)
+        check_settings(
+            saved.values["settings"],
+            assignment.settings,
+            state="checkpoint",
+            reader="query",
+            gains=assignment.known_as is not None,
+        )
         shard = cls(assignment, number, states)
         shard.left_out.update({(edge, name): count for edge, name, count in saved.values["left_out"]})
         for name, gate in shard.gates.items():

@@ -11,9 +11,9 @@ from zlib import crc32
 
 import msgspec
 
-from anabranch.engines.spark.merge import CLOCK, SETTINGS, SHARDS
+from anabranch.engines.settings import check_settings
+from anabranch.engines.spark.merge import CLOCK, LEVELS, SETTINGS, SHARDS
 from anabranch.engines.spark.query.checkpoint import CheckpointError, begun, damaged, without_clock
-from anabranch.engines.spark.shard_bytes import check_settings
 from anabranch.engines.whole_file import whole_file
 from anabranch.rows.layout import names_of
 
@@ -81,7 +81,8 @@ def check_begun_with(checkpoint: Path, now: BegunWith) -> None:
         error.add_note(f"Pass shards={before.shards}, or begin a new checkpoint.")
         raise error
     if before.merge is not None and now.merge is not None:
-        check_settings(before.merge, now.merge)
+        of_a_plan = LEVELS in before.merge or LEVELS in now.merge
+        check_settings(before.merge, now.merge, state="checkpoint", reader="query", gains=not of_a_plan)
 
 
 def keep_begun_with(checkpoint: Path, now: BegunWith) -> None:
