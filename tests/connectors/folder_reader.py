@@ -12,8 +12,8 @@ from anabranch.rows.layout import Layout
 COLUMNS = pa.schema([("v", pa.int64()), ("at", pa.int64()), ("replica", pa.string())])
 
 
-def reader(place, *, tasks=1, columns=COLUMNS, **options):
-    packing = Packing(Layout("at", replica="replica", disorder=0), 1, 100, ordered=True)
+def reader(place, *, tasks=1, columns=COLUMNS, edge="rows", **options):
+    packing = Packing(Layout("at", replica="replica", disorder=0), 1, 100, ordered=True, edge=edge)
     settings = {
         "path": str(place),
         "packing": msgspec.json.encode(packing).decode(),

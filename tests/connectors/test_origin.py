@@ -5,9 +5,11 @@ import json
 import pytest
 from connectors.folder_reader import everything, reader
 
+import anabranch
 from anabranch import spark as ab
 from anabranch.connectors.folder.file_places import FilePlaces, files_of
 from anabranch.engines.spark.query.provenance import check_apart
+from anabranch.rows.refusal import ONLY
 
 
 @pytest.mark.parametrize(
@@ -71,7 +73,9 @@ def begun(tmp_path):
 
 def placed(begun, replica, number, batch=2):
     refused = {"rule": "late", "reason": f"element {number} of it", "replica": replica, "raw": "{}"}
-    return FilePlaces(begun / "in", begun, batch).placed(refused | {"place": f"{replica} row {number}"})
+    return FilePlaces({ONLY: str(begun / "in")}, begun, batch).placed(
+        refused | {"place": f"{replica} row {number}"}
+    )
 
 
 def test_a_number_stands_for_a_file_and_a_line(begun):
@@ -86,6 +90,20 @@ def test_rows_of_earlier_micro_batches_are_found_while_their_files_are_there(beg
     (begun / "in" / "east" / "0.jsonl").unlink()
     assert placed(begun, "east", 4)["place"] == "east row 4"
     assert placed(begun, "east", 5 << 40)["place"] == f"{begun}/in/east/5.jsonl:1"
+
+
+def test_rows_of_several_folders_are_found_by_the_edge_that_they_came_by(begun):
+    other = begun / "other" / "east"
+    other.mkdir(parents=True)
+    (other / "a.jsonl").write_text("{}\n")
+    offset = json.dumps(everything(reader(begun / "other", edge="other"))[-1])
+    file = begun / "offsets" / "2"
+    file.write_text(f"{file.read_text()}\n-\n{offset}\n{json.dumps({'now': 7})}")
+    places = FilePlaces({"in": str(begun / "in"), "other": str(begun / "other")}, begun, 2)
+    refused = {"rule": "late", "reason": "it is", "replica": "east", "raw": "{}"}
+    assert places.placed(refused | {"place": "other: east row 0"})["place"] == f"{other}/a.jsonl:1"
+    for unknown in ("east/1 row 0", "third: east row 0", f"other: east row {1 << 40}"):
+        assert places.placed(refused | {"place": unknown})["place"] == unknown
 
 
 @pytest.mark.parametrize("harm", ["gone", "two sources", "no offset", "a strange file"])
@@ -105,7 +123,7 @@ def test_a_place_that_cannot_be_told_stays_as_it_is(begun, harm):
 
 def test_a_place_that_is_told_stays_as_it_is(begun):
     refused = {"place": "x.jsonl:3", "replica": "east", "reason": "no row", "rule": "malformed", "raw": ""}
-    assert FilePlaces(begun / "in", begun, 2).placed(refused) == refused
+    assert FilePlaces({ONLY: str(begun / "in")}, begun, 2).placed(refused) == refused
 
 
 def test_how_many_files_a_micro_batch_begins_to_read_is_in_the_offsets(tmp_path):
@@ -118,3 +136,56 @@ def test_how_many_files_a_micro_batch_begins_to_read_is_in_the_offsets(tmp_path)
         (tmp_path / "offsets" / str(number)).write_text(f"v1\n{{}}\n{json.dumps(place)}")
     (tmp_path / "offsets" / "2").write_text('v1\n{}\n{"topic": {"0": 7}}')
     assert [files_of(tmp_path, number) for number in range(4)] == [2, 3, 0, 0]
+
+
+def lines(file, *rows):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(row if isinstance(row, str) else f"{json.dumps(row)}\n" for row in rows))
+
+
+def readings(name="s"):
+    columns = {"at": "int64", "v": "int64", "replica": "string"}
+    return anabranch.source(name, columns, start="at", disorder=1, replica="replica", lossy=False)
+
+
+def sink(frame, folder):
+    """What a query writes, and what it sets aside."""
+    ab.wait(ab.write_folder(frame, folder / "out", checkpoint=folder / "cp", available_now=True))
+    files = sorted((folder / "out" / "_quarantine").glob("*.jsonl"))
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("place", ["feeds", "feeds/out", "."])
+def test_a_plan_does_not_write_where_it_reads(spark, tmp_path, place):
+    lines(tmp_path / "feeds" / "east" / "1.jsonl", {"at": 1, "v": 1})
+    lines(tmp_path / "other" / "east" / "1.jsonl", {"at": 1, "v": 1})
+    plan = anabranch.union(readings("s").merge(), readings("t").merge())
+    doors = {
+        "s": ab.folder(spark, tmp_path / "other", schema="at long, v long"),
+        "t": ab.folder(spark, tmp_path / "feeds", schema="at long, v long"),
+    }
+    with pytest.raises(ValueError, match="does not write where it reads"):
+        ab.write_folder(ab.frame(plan, doors), tmp_path / place, checkpoint=tmp_path / "cp")
+    assert not (tmp_path / "cp").exists()
+
+
+def test_refused_rows_have_the_file_and_line_in_a_plan_as_in_a_merge(spark, tmp_path):
+    feeds = tmp_path / "feeds"
+    lines(feeds / "east" / "0001.jsonl", {"at": 5, "v": 1}, "nonsense\n", {"at": 30, "v": 1})
+    lines(feeds / "west" / "0001.jsonl", {"at": 5, "v": 1}, {"at": 30, "v": 1})
+    lines(feeds / "east" / "0002.jsonl", {"at": 3, "v": 1}, {"at": 40, "v": 1})
+
+    def door():
+        return ab.folder(spark, feeds, schema="at long, v long", files_per_trigger=1)
+
+    merged = ab.merge(door(), start="at", replica="replica", disorder=1, lossy=False)
+    both = anabranch.union(readings("s").merge(), readings("t").merge())
+    found = [
+        sink(merged, tmp_path / "merge"),
+        sink(ab.frame(readings().merge(), {"s": door()}), tmp_path / "plan"),
+        sink(ab.frame(both, {"s": door(), "t": door()}), tmp_path / "two"),
+    ]
+    places = [str(feeds / "east" / name) for name in ("0001.jsonl:2", "0002.jsonl:1")]
+    assert [[row["place"] for row in one] for one in found[:2]] == [places, places]
+    assert found[0] == found[1]
+    assert sorted(row["place"] for row in found[2]) == sorted(places * 2)

@@ -42,6 +42,8 @@ def answered(refusals: Sequence[Refusal], policy: Policy) -> list[Refusal]:
     return list(refusals)
 
 
+ONLY = ""
+"""The name of the source of refused rows in a query that has no other source."""
 FIELDS = ("rule", "reason", "replica", "place", "raw")
 _TIMES = ("start", "end", "old_end", "time")
 

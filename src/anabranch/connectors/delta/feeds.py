@@ -4,13 +4,14 @@ import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from anabranch.connectors.delta.descriptions import EARLIEST, check_package, check_start, tables_named
 from anabranch.connectors.delta.source import NAME, ChangesSource, Feeds
 from anabranch.engines.spark.columns import Columns
+from anabranch.engines.spark.query.provenance import Provenance
 from anabranch.engines.spark.session.session import tasks_of
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.model.schema import SchemaError
@@ -54,9 +55,9 @@ class DeltaChanges:
         """No: the versions of a table are in order."""
         return False
 
-    def told(self, layout: Layout) -> Mapping[str, Any]:
-        """Nothing: a sink need not know which tables were read."""
-        return {}
+    def provenance(self, layout: Layout) -> Provenance:
+        """The folders of the tables, whose rows are not numbered by files."""
+        return Provenance(tuple(self.feeds.tables.values()))
 
     def parcels(self, packing: Packing, ids: tuple[int, ...]) -> "DataFrame":
         """The changes as parcels."""

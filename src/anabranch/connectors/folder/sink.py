@@ -30,7 +30,7 @@ from anabranch.engines.spark.query.check import went_back
 from anabranch.engines.spark.query.checkpoint import begun, completed, known_query, query_id
 from anabranch.engines.spark.query.disk_full import room_in
 from anabranch.engines.spark.query.failure import errors_to_driver
-from anabranch.engines.spark.query.provenance import check_apart, folder_of, is_numbered
+from anabranch.engines.spark.query.provenance import check_rows_apart, numbered_by
 from anabranch.engines.spark.query.seal import seal
 from anabranch.engines.spark.query.start import check_elements, check_streaming, check_trigger, started
 from anabranch.engines.spark.transport.frontier_rows import Frontier, least, without_frontiers
@@ -71,8 +71,7 @@ def write_folder(
     check_streaming(rows)
     place, base = local_path(path), local_path(checkpoint)
     aside = local_path(quarantine) if quarantine is not None else place / QUARANTINE
-    source = folder_of(rows)
-    check_apart(source, place, base, aside)
+    check_rows_apart(rows, place, base, aside)
     settings = begun_with(rows, sink_settings(format))
     check_begun_with(base, settings)
     check_folder(place, base, format)
@@ -89,8 +88,8 @@ def write_folder(
         .option("query", query)
         .option("sealed", str(base))
     )
-    if source is not None and is_numbered(rows):
-        writer = writer.option("source", str(source))
+    if numbered := numbered_by(rows):
+        writer = writer.option("numbered", msgspec.json.encode(numbered).decode())
 
     def first() -> None:
         _check_numbers(place, query, base)
@@ -181,7 +180,7 @@ class FolderWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: dict[str, str]) -> None:
         self.path, self.quarantine = Path(options["path"]), Path(options["quarantine"])
         self.format, self.query, self.sealed = options["format"], options["query"], options["sealed"]
-        self.source = options.get("source")
+        self.numbered = msgspec.json.decode(options.get("numbered", "{}"), type=dict[str, str])
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Write the rows of one task."""
@@ -214,8 +213,8 @@ class FolderWriter(DataSourceStreamArrowWriter):
         assert len(stables) <= 1, "one shard says the stable"
         if refused:
             self.quarantine.mkdir(parents=True, exist_ok=True)
-        if refused and self.source is not None:
-            places = FilePlaces(Path(self.source), Path(self.sealed), batch)
+        if refused and self.numbered:
+            places = FilePlaces(self.numbered, Path(self.sealed), batch)
             for file in refused:
                 _place(Path(file), places)
         _named(elements, self.path, prefix, self.format)

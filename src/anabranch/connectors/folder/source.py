@@ -9,7 +9,7 @@ read is an error (see `listing`). The k-th new files of all replicas are read by
 copies of an event meet early.
 
 Offsets are, for each replica, the last name read, how many files that makes, and how much of the last one, if
-it is of lines: some may be appended to it (see `growing`).
+it is of lines: some may be appended to it (see `growing`); and which edge of the plan it is read for.
 """
 
 import base64
@@ -36,6 +36,7 @@ from pyspark.sql.streaming.datasource import (
 from anabranch.connectors.files.debezium import Debezium, envelopes_named
 from anabranch.connectors.files.time_texts import zone_named
 from anabranch.connectors.folder.columns import folder_columns
+from anabranch.connectors.folder.file_places import EDGE
 from anabranch.connectors.folder.growing import continues, is_unfinished, lines_before, position
 from anabranch.connectors.folder.listing import listing
 from anabranch.connectors.folder.reading import (
@@ -50,7 +51,7 @@ from anabranch.connectors.folder.reading import (
 )
 from anabranch.engines.spark.parcel_rows import parcel_columns, parcel_rows
 from anabranch.engines.spark.query.failure import errors_to_driver
-from anabranch.engines.spark.query.provenance import FOLDER, NUMBERED
+from anabranch.engines.spark.query.provenance import Provenance
 from anabranch.engines.spark.session.session import tasks_of
 from anabranch.engines.spark.transport.packing import BYTES, Packing
 from anabranch.rows.layout import SINGLE, Layout
@@ -99,11 +100,11 @@ class Folder:
         """No: the files of a replica are in the order of their names."""
         return False
 
-    def told(self, layout: Layout) -> Mapping[str, Any]:
-        """Which folder it is, and whether rows are numbered by its files and lines, replica by replica."""
+    def provenance(self, layout: Layout) -> Provenance:
+        """The folder, and whether rows are numbered by its files and lines, replica by replica."""
         own = self.adds_replica and layout.replica == REPLICA
         numbered = layout.sequence is None and (own or self.options.get("by_replica") == "false")
-        return {FOLDER: self.path, NUMBERED: numbered}
+        return Provenance((self.path,), self.path if numbered else None)
 
     def parcels(self, packing: Packing, ids: tuple[int, ...]) -> "DataFrame":
         """The rows of the files as parcels."""
@@ -302,7 +303,7 @@ class FolderReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where a replica is when these files of it have been read."""
         old, file = before or _NOTHING, files[-1]
         goes_on = files[0].name == old["last"]
-        place = {"last": file.name, "files": old["files"] + len(files) - goes_on}
+        place = {"last": file.name, "files": old["files"] + len(files) - goes_on, EDGE: self.packing.edge}
         # What is appended meanwhile makes the file newer than its time here, or longer than its size here.
         newest = [old.get("newest", 0), *map(last_changed, files[:-1])]
         if goes_on and len(files) > 1:

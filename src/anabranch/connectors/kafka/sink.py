@@ -36,7 +36,7 @@ from anabranch.engines.spark.query.begun_with import begun_with, check_begun_wit
 from anabranch.engines.spark.query.check import went_back
 from anabranch.engines.spark.query.checkpoint import query_id
 from anabranch.engines.spark.query.failure import errors_to_driver
-from anabranch.engines.spark.query.provenance import check_apart, folder_of, is_numbered
+from anabranch.engines.spark.query.provenance import check_rows_apart, numbered_by
 from anabranch.engines.spark.query.seal import seal
 from anabranch.engines.spark.query.start import check_elements, check_streaming, check_trigger, started
 from anabranch.engines.spark.transport.frontier_rows import Frontier, least, without_frontiers
@@ -113,8 +113,7 @@ def write_kafka(
     check_streaming(rows)
     place = local_path(checkpoint)
     aside = local_path(quarantine) if quarantine is not None else place / "quarantine"
-    source = folder_of(rows)
-    check_apart(source, None, place, aside)
+    check_rows_apart(rows, None, place, aside)
     begins = begun_with(rows, topic_sink(given.name, format, key))
     check_begun_with(place, begins)
     complete = Topic(given.name, where, {**(config or {}), **given.config})
@@ -129,7 +128,7 @@ def write_kafka(
         query_id(place),
         str(aside),
         str(place),
-        str(source) if source is not None and is_numbered(rows) else None,
+        numbered_by(rows),
     )
     rows.sparkSession.dataSource.register(KafkaSink)
     writer = whole(rows).writeStream.format(NAME).option("secret", msgspec.json.encode(told).decode())
@@ -148,8 +147,8 @@ class Sending(msgspec.Struct, frozen=True):
     query: str
     quarantine: str
     checkpoint: str
-    source: str | None = None
-    """The folder whose files and lines number the rows, if they do."""
+    numbered: dict[str, str] = {}
+    """The folders whose files and lines number rows, by the names of their sources."""
 
 
 class KafkaSink(DataSource):
@@ -212,8 +211,8 @@ class KafkaWriter(DataSourceStreamArrowWriter):
                         send(value, key, number)
             for word, envelope in envelopes(changed, sending.key or (), sending.topic):
                 send(envelope, word, None)
-            if refused and sending.source is not None:
-                places = FilePlaces(Path(sending.source), Path(sending.checkpoint), batch)
+            if refused and sending.numbered:
+                places = FilePlaces(sending.numbered, Path(sending.checkpoint), batch)
                 refused = [places.placed(row) for row in refused]
             name = f"{sending.query}-{batch:09}-{task:04}.jsonl"
             _quarantine(Path(sending.quarantine), name, refused)

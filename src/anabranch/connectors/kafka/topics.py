@@ -4,7 +4,7 @@ import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -23,6 +23,7 @@ from anabranch.connectors.kafka.formats import Avro, check_package
 from anabranch.connectors.kafka.reading import Records
 from anabranch.connectors.kafka.source import NAME, Feeds, KafkaSource
 from anabranch.engines.spark.columns import Columns
+from anabranch.engines.spark.query.provenance import Provenance
 from anabranch.engines.spark.session.schema_argument import struct_of
 from anabranch.engines.spark.session.session import tasks_of
 from anabranch.engines.spark.transport.packing import Packing
@@ -70,9 +71,9 @@ class Kafka:
         """Yes: each partition of a topic is one, and there may be more of them at any time."""
         return True
 
-    def told(self, layout: Layout) -> Mapping[str, Any]:
+    def provenance(self, layout: Layout) -> Provenance:
         """Nothing: a sink need not know which topics were read."""
-        return {}
+        return Provenance()
 
     def parcels(self, packing: Packing, ids: tuple[int, ...]) -> "DataFrame":
         """The records of the topics as parcels."""

@@ -12,8 +12,8 @@ table makes of it is computed by one process.
 """
 
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,7 +36,7 @@ from anabranch.engines.spark.query.begun_with import table_sink as sink_settings
 from anabranch.engines.spark.query.check import went_back
 from anabranch.engines.spark.query.checkpoint import begun, known_query, query_id
 from anabranch.engines.spark.query.failure import errors_to_driver
-from anabranch.engines.spark.query.provenance import check_apart, folder_of, is_numbered
+from anabranch.engines.spark.query.provenance import check_rows_apart, numbered_by
 from anabranch.engines.spark.query.seal import seal
 from anabranch.engines.spark.query.start import check_elements, check_streaming, check_trigger, started
 from anabranch.engines.spark.transport.frontier_rows import with_least
@@ -112,15 +112,13 @@ def write_table(
     columns = element_columns(rows.schema)
     shape.view(columns)
     check_streaming(rows)
-    source = folder_of(rows)
-    check_apart(source, place, base)
+    check_rows_apart(rows, place, base)
     begins = begun_with(rows, shape.settings())
     check_begun_with(base, begins)
     check_table(place, base, shape, columns)
     target = shape.target(place, query_id(base), columns, base / _MARK, compact_every, kept)
     target.prepare()
-    numbered = source if is_numbered(rows) else None
-    written = TableWriter(target, columns, aside, checkpoint=base, source=numbered)
+    written = TableWriter(target, columns, aside, checkpoint=base, numbered=numbered_by(rows))
     writer = whole(rows).writeStream.foreachBatch(written)
 
     def first() -> None:
@@ -232,8 +230,8 @@ class TableWriter:
     quarantine: Path
     frontier: int = BEGINNING
     checkpoint: Path | None = None
-    source: Path | None = None
-    """The folder whose files and lines number the rows, if they do."""
+    numbered: Mapping[str, str] = field(default_factory=dict)
+    """The folders whose files and lines number rows, by the names of their sources."""
 
     def __call__(self, frame: "DataFrame", batch: int) -> None:
         """Write a micro-batch; its rows are computed in any case, for Spark writes its state with them."""
@@ -261,8 +259,8 @@ class TableWriter:
             file.unlink(missing_ok=True)
             return
         rows = refused.to_pylist()
-        if self.source is not None and self.checkpoint is not None:
-            rows = map(FilePlaces(self.source, self.checkpoint, batch).placed, rows)
+        if self.numbered and self.checkpoint is not None:
+            rows = map(FilePlaces(self.numbered, self.checkpoint, batch).placed, rows)
         self.quarantine.mkdir(parents=True, exist_ok=True)
         with whole_file(str(file)) as out:
             out.writelines(f"{text_of(row)}\n".encode() for row in rows)
@@ -278,14 +276,12 @@ def _arrow_columns(schema: "StructType") -> pa.Schema:
     from pyspark.sql.pandas.types import to_arrow_type
 
     fields = []
-    for field in schema:
+    for one in schema:
         try:
-            fields.append(pa.field(field.name, to_arrow_type(field.dataType, timezone="UTC")))
+            fields.append(pa.field(one.name, to_arrow_type(one.dataType, timezone="UTC")))
         except PySparkException as reason:
-            kind = field.dataType.simpleString()
-            raise TableError(
-                f"column {field.name!r} is {kind}, which Arrow does not know: {reason}"
-            ) from None
+            kind = one.dataType.simpleString()
+            raise TableError(f"column {one.name!r} is {kind}, which Arrow does not know: {reason}") from None
     return pa.schema(fields)
 
 

@@ -25,6 +25,7 @@ from anabranch.engines.spark.merging import REMEMBER, Merging, merging_of
 from anabranch.engines.spark.native_source import NativeSource
 from anabranch.engines.spark.one_row import SEVERAL
 from anabranch.engines.spark.parcel_rows import packed
+from anabranch.engines.spark.query.provenance import of_sources
 from anabranch.engines.spark.replica_frames import in_one_frame
 from anabranch.engines.spark.session.row_types import arrow_schema, check_forms
 from anabranch.engines.spark.session.session import shards_of
@@ -48,7 +49,7 @@ from anabranch.plan.one_row import several_open_rows
 from anabranch.plan.source import Source
 from anabranch.rows.element_columns import REFUSED, TIMES
 from anabranch.rows.layout import Layout, names_of
-from anabranch.rows.refusal import FIELDS
+from anabranch.rows.refusal import FIELDS, ONLY
 from anabranch.rows.vouching import Lossy, check_answered, is_inferred
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ def merged(
         several = several_open_rows(merging.policy, merging.case, merging.properties)
         out["kind"].metadata.update({} if several is None else {SEVERAL: several})
     if not isinstance(rows, DataFrame):
-        out["kind"].metadata.update(rows.told(layout))
+        out["kind"].metadata.update(of_sources({ONLY: rows.provenance(layout)}))
     assignment = assignment_of(layout, merging, schema, len(ids))
     said = run_level(parcels, assignment, ids, OBSERVED, unpacking, out, always=native)
     return hidden(said, out) if unpacking.held else said

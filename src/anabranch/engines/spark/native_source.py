@@ -1,8 +1,8 @@
 """What `merge` takes in place of a frame: a source that packs its rows itself."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from anabranch.engines.spark.query.provenance import Provenance
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.rows.layout import Layout
 
@@ -44,8 +44,8 @@ class NativeSource(Protocol):
         """Its replicas may have several channels, each in its own order."""
         ...
 
-    def told(self, layout: Layout) -> Mapping[str, Any]:
-        """What the schema of the merged rows says of where they are from, for sinks."""
+    def provenance(self, layout: Layout) -> Provenance:
+        """Where its rows are from, for sinks."""
         ...
 
     def parcels(self, packing: Packing, ids: tuple[int, ...]) -> "DataFrame":

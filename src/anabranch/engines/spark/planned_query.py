@@ -13,6 +13,7 @@ from anabranch.engines.spark.assignment import Assignment, dealing_of, level_set
 from anabranch.engines.spark.merge import CLOCK, LEVELS, POLICY, SETTINGS, SHARDS, policy_told
 from anabranch.engines.spark.one_row import SEVERAL
 from anabranch.engines.spark.plan_sources import Read
+from anabranch.engines.spark.query.provenance import Provenance, of_sources
 from anabranch.engines.spark.shard import IDLE
 from anabranch.engines.spark.stages import OBSERVED
 from anabranch.engines.spark.telling import Telling
@@ -28,7 +29,7 @@ from anabranch.plan.merge_changes import MergeChanges
 from anabranch.plan.node import Node
 from anabranch.plan.one_row import several_open_rows
 from anabranch.rows.element_columns import REFUSED, TIMES
-from anabranch.rows.refusal import FIELDS
+from anabranch.rows.refusal import FIELDS, ONLY
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -78,7 +79,24 @@ class PlannedQuery:
             return Telling(edge.name, clock=edge.inlet.clock)
         read = self.reads[edge.source.name]
         roles = read.layout.roles()
-        return Telling(edge.name, edge.inlet.replicas, roles, not read.ordered, _clock(edge.inlet))
+        others = len(self.entrances) > 1
+        return Telling(edge.name, edge.inlet.replicas, roles, not read.ordered, _clock(edge.inlet), others)
+
+    @property
+    def entrances(self) -> tuple[Edge, ...]:
+        """The edges by which rows come in from outside."""
+        return tuple(edge for part in self.parts for edge in part.edges if edge.source is not None)
+
+    def provenance(self) -> dict[str, Provenance]:
+        """Where rows are from, by the edge that they come in by."""
+        found = {}
+        for edge in self.entrances:
+            assert edge.source is not None, "rows come in from a source"
+            read = self.reads[edge.source.name]
+            if read.is_native:
+                name = edge.name if len(self.entrances) > 1 else ONLY
+                found[name] = read.rows.provenance(read.layout)
+        return found
 
     def assignment(self, level: Level) -> Assignment:
         """What the shards of a level are given to run."""
@@ -122,6 +140,7 @@ class PlannedQuery:
             SETTINGS: msgspec.json.encode(self.settings()).decode(),
             SHARDS: len(self.ids),
             CLOCK: self.has_clock,
+            **of_sources(self.provenance()),
         }
         if isinstance(root, Merge):
             told[POLICY] = policy_told(root.policy)

@@ -28,6 +28,8 @@ class Telling:
     by_task: bool = False
     """Rows have no order of their own, and are numbered by the task that read them."""
     clock: pa.DataType | None = None
+    among_others: bool = False
+    """The query has other sources, whose replicas may have the same names."""
 
     def of_read(self, refused: Refused, read: Read) -> Iterator[Refusal]:
         """Rows that steps refuse where they are read; their origins are their places among what was read."""
@@ -48,6 +50,8 @@ class Telling:
         who, number = replica if self.replicated else self.source, violation.position
         own = self._own(replica, channel, number)
         place = place_text(who, channel, number, by_task=self.by_task)
+        if self.replicated and self.among_others:
+            place = f"{self.source}: {place}"
         told = replace(violation, input=who)
         raw = None if change is None else change_text(change, 0, self.roles, own)
         return refusal(told, place, self.clock, raw=raw, roles=self.roles, own=own)

@@ -1,29 +1,50 @@
-"""What merged rows say of the folder they were read from; what a query writes is apart from what it reads."""
+"""What the rows of a query say of the folders that it reads; what it writes is apart from those."""
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-FOLDER, NUMBERED = "anabranch.folder", "anabranch.numbered"
-"""Where the schema of merged rows says which folder they are from, and that its files number them."""
+FOLDERS, NUMBERED = "anabranch.folders", "anabranch.numbered"
+"""Where the schema of rows says which folders they are from, and which of these number them."""
 
 
-def folder_of(rows: "DataFrame") -> Path | None:
-    """The folder that merged rows are read from, where they say it."""
-    found = _told(rows).get(FOLDER)
-    return None if found is None else Path(found)
+class Provenance(NamedTuple):
+    """Where the rows of one source are from."""
+
+    folders: tuple[str, ...] = ()
+    """The folders that it reads."""
+    numbered: str | None = None
+    """The folder whose files and lines are the numbers of its rows, if they are."""
 
 
-def is_numbered(rows: "DataFrame") -> bool:
-    """The numbers of merged rows are those of files and lines of their folder."""
-    return bool(_told(rows).get(NUMBERED))
+def of_sources(sources: Mapping[str, Provenance]) -> dict[str, Any]:
+    """What the schema of the rows of a query says of its sources."""
+    folders = dict.fromkeys(place for one in sources.values() for place in one.folders)
+    numbered = {name: one.numbered for name, one in sources.items() if one.numbered is not None}
+    return {FOLDERS: list(folders), NUMBERED: numbered}
 
 
-def _told(rows: "DataFrame") -> Mapping[str, Any]:
+def folders_of(rows: "DataFrame") -> tuple[Path, ...]:
+    """The folders that the rows of a query are read from, where they say it."""
+    return tuple(Path(place) for place in _metadata(rows).get(FOLDERS, ()))
+
+
+def numbered_by(rows: "DataFrame") -> dict[str, str]:
+    """The folders whose files and lines number rows, by the names of their sources."""
+    return dict(_metadata(rows).get(NUMBERED, {}))
+
+
+def _metadata(rows: "DataFrame") -> Mapping[str, Any]:
     return next((field.metadata for field in rows.schema.fields if field.name == "kind"), {})
+
+
+def check_rows_apart(rows: "DataFrame", sink: Path | None, *others: Path) -> None:
+    """Raise where a query would write into a folder that it reads, or beside what it reads in one."""
+    for source in folders_of(rows):
+        check_apart(source, sink, *others)
 
 
 def check_apart(source: Path | None, sink: Path | None, *others: Path) -> None:
