@@ -33,6 +33,10 @@ class Answering:
         """Answer for what an operator leaves out."""
         self._answer(node, _edge_of(node, refused.name), refused)
 
+    def of_step(self, node: Node, origin: Node, refused: Refused) -> None:
+        """Answer for what a step leaves out of what an operator gives for a later level."""
+        self._answer(node, _edge_of(origin, refused.name), refused)
+
     def at_gate(self, edge: str, refused: Refused) -> None:
         """Answer for rows that do not pass the gate of an edge."""
         self._answer(self.inlets[edge], edge, refused)

@@ -8,7 +8,6 @@ import pyarrow as pa
 from anabranch.engines.spark.assignment import Assignment
 from anabranch.engines.spark.shard import Heard
 from anabranch.engines.spark.transport import parcel
-from anabranch.engines.spark.transport.before_shuffle import mapped
 from anabranch.engines.spark.transport.level_rows import parcel_slices
 from anabranch.engines.spark.transport.packing import split
 from anabranch.model.batch import Batch, concat
@@ -33,12 +32,9 @@ def for_later_levels(
 
 def _said(edge: Edge, heard: Heard, stable: int | None) -> Iterator[Batch]:
     """The events that go on an edge, its stable last."""
-    steps = [step.operator() for step in edge.steps]
-    batches = []
-    for batch in heard.outputs[edge.name]:
-        events, refused = mapped(steps, batch)  # type: ignore[arg-type]
-        heard.dropped += sum(len(one.batch) for one in refused)
-        batches.append(events.with_payload(conformed(events.payload, edge.inlet.schema)))
+    batches = [
+        batch.with_payload(conformed(batch.payload, edge.inlet.schema)) for batch in heard.outputs[edge.name]
+    ]
     if stable is not None:
         last = Batch.stable(stable, edge.inlet.schema)
         batches = [*batches[:-1], concat([*batches[-1:], last])]

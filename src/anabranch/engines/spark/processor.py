@@ -108,6 +108,7 @@ class ShardProcessor(StatefulProcessor):
             head, shard = self.journal.recall(name, self.ids.index(key), now, always=self.always)
         before, frontiers = shard.frontier, shard.stables()
         heard = shard.hear([parcel.from_bytes(body) for body in bodies])
+        shard.step_on(heard)
         with kept_by_spark():
             state_bytes = self.journal.record(name, head, shard, bodies, now)
         refused += heard.refused

@@ -33,7 +33,7 @@ from anabranch.engines.spark.order import (
 )
 from anabranch.engines.spark.patience import set_aside
 from anabranch.engines.spark.transport.parcel import Parcel, Voice
-from anabranch.kernels.kernel import Refused, State
+from anabranch.kernels.kernel import Refused, State, Step
 from anabranch.kernels.store.saved import from_bytes, to_bytes, version_of
 from anabranch.model.application import VALID
 from anabranch.model.batch import KINDS, Batch, Kind, concat
@@ -155,6 +155,21 @@ class Shard:
             events, output.events = output.events, []
             heard.outputs[name] = list(_together(events))
         return heard
+
+    def step_on(self, heard: Heard) -> None:
+        """Let what goes on to later levels pass the steps on its way; what they refuse is answered for."""
+        for edge in self.assignment.later:
+            origin = self.assignment.level.outputs[edge.name]
+            for node in edge.steps:
+                step = node.operator()
+                assert isinstance(step, Step), "what is between two levels has no state"
+                results = [step.map(batch) for batch in heard.outputs[edge.name]]
+                heard.outputs[edge.name] = [one.events for one in results]
+                for refused in (group for one in results for group in one.refused):
+                    self.answering.of_step(node, origin, refused)
+        refused_now, dropped = self.answering.taken()
+        heard.refused += refused_now
+        heard.dropped += dropped
 
     def _name(self, edge: str, replica: str) -> str:
         return replica if self.inlets[edge].replicas else ""
