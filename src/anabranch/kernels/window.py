@@ -37,7 +37,7 @@ from anabranch.model.rows import rows_without_columns
 from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING
 
-VERSION = 1
+VERSION = 2
 _NO_SLOTS = np.empty(0, np.int32)
 
 
@@ -101,6 +101,8 @@ class Window:
         )
         self.touched = 0
         self.said = 0
+        self.outside = 0
+        """How many events were in no window."""
         self._nothing = Batch.of([], schema=settings.schema)
 
     @property
@@ -135,10 +137,11 @@ class Window:
         closing: list[tuple[int, Slots, NDArray[np.int32]]] = []
         done: list[tuple[int, Slots]] = []
         for pane in sorted(self.panes.index):
-            least = self.times.windows_of(pane)
-            if not len(least) or not self.times.closed(least[0], time):
+            windows = self.times.windows_of(pane)
+            assert len(windows), "a pane that is in no window has no rows"
+            if not self.times.closed(windows[0], time):
                 break
-            if self.times.closed(least[-1], time):
+            if self.times.closed(windows[-1], time):
                 done.append((pane, self.panes.slots_of(pane)))
         extra = _NO_SLOTS
         if not self.settings.early:
@@ -150,13 +153,20 @@ class Window:
     def report(self) -> Report:
         """Groups in open panes."""
         nbytes = self.panes.nbytes + self.groups.nbytes + self.aggregation.nbytes
-        counts = {"touched": self.touched, "said": self.said, "groups": self.groups.numbers.used}
+        counts = {
+            "touched": self.touched,
+            "said": self.said,
+            "groups": self.groups.numbers.used,
+            "in_no_window": self.outside,
+        }
         return Report(self.panes.slots, nbytes, counts)
 
     def _placed(self, rows: Batch, sign: int) -> tuple[_Added | None, tuple[Refused, ...]]:
         """Rows with their slots; those of which an argument has no value are refused."""
-        if self.times.size < self.times.every:
-            rows = rows.take(rows.start % self.times.every < self.times.size)
+        inside = self.times.inside(rows.start)
+        if not inside.all():
+            self.outside += int(np.count_nonzero(~inside)) if sign > 0 else 0
+            rows = rows.take(inside)
         arrays, reasons = self.aggregation.read(rows)
         bad: tuple[Refused, ...] = ()
         if reasons:
@@ -198,11 +208,10 @@ class Window:
         self.aggregation.with_room(self.panes.capacity)
         for window in np.unique(windows).tolist():
             inside = np.flatnonzero(windows == window)
-            for pane in self.times.panes_of(window):
-                slots = self.panes.find(pane, numbers[inside]) if pane in self.panes.index else _NO_SLOTS
-                if len(slots):
-                    there = slots != NONE
-                    self.aggregation.merge(into[inside][there], slots[there])
+            for pane in self._panes_of(window):
+                slots = self.panes.find(pane, numbers[inside])
+                there = slots != NONE
+                self.aggregation.merge(into[inside][there], slots[there])
         found = self._finished(windows, into, numbers, all_ranks=True)
         self.aggregation.clear(into)
         self.panes.give_back(into)
@@ -246,12 +255,16 @@ class Window:
             extra.append(slots)
         return closing, np.concatenate(extra) if extra else _NO_SLOTS
 
+    def _panes_of(self, window: int) -> list[int]:
+        """The panes of a window that have rows, in order; of two ways to find them the shorter."""
+        panes, known = self.times.panes_of(window), self.panes.index
+        if panes.stop - panes.start <= len(known):
+            return [pane for pane in panes if pane in known]
+        return sorted(pane for pane in known if pane in panes)
+
     def _merged(self, window: int) -> tuple[Slots, NDArray[np.int32]]:
         """New slots for the groups of a window, each the merge of its panes."""
-        panes = [
-            self.panes.slots_of(pane) for pane in self.times.panes_of(window) if pane in self.panes.index
-        ]
-        slots = np.concatenate(panes)
+        slots = np.concatenate([self.panes.slots_of(pane) for pane in self._panes_of(window)])
         numbers = self.panes.tables.number[slots]
         place, distinct = np.empty(len(slots), np.int32), np.empty(len(slots), np.int32)
         seen = np.full(self.groups.numbers.capacity, NONE, np.int32)
@@ -342,7 +355,7 @@ class Window:
         slots = np.concatenate([_NO_SLOTS, *of.values()])
         panes = np.repeat(np.array(list(of), np.int64), [len(one) for one in of.values()])
         table = pa.RecordBatch.from_pydict({"pane": panes, "group": place[self.panes.tables.number[slots]]})
-        values = {"stable": self.stable, "touched": self.touched, "said": self.said}
+        values = {"stable": self.stable, "touched": self.touched, "said": self.said, "outside": self.outside}
         return State(VERSION, values, [self.groups.saved(numbers), table, *self.aggregation.saved(slots)])
 
     @classmethod
@@ -351,7 +364,7 @@ class Window:
         groups, table, *columns = version_of(state, VERSION, "a window").batches
         kernel = cls(settings)
         kernel.stable, kernel.touched = state.values["stable"], state.values["touched"]
-        kernel.said = state.values["said"]
+        kernel.said, kernel.outside = state.values["said"], state.values["outside"]
         numbers = kernel.groups.load(groups)[table.column("group").to_numpy()]
         places = kernel.panes.places(table.column("pane").to_numpy(), kernel.groups.numbers.capacity)
         slots = kernel.panes.assign(places, numbers, kernel.groups.numbers)

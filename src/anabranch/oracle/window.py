@@ -32,7 +32,7 @@ def window(
     output = []
     for (number, key), inside in found.items():
         start, end = number * every, min(number * every + size, FOREVER)
-        said = number * every + size - every if slide else start
+        said = max(number * every + size - every, BEGINNING) if slide else start
         payload = made(key, inside, start, end)
         if payload is not None and end <= until and said < FOREVER:
             output.append((payload, said, end))

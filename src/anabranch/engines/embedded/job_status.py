@@ -53,7 +53,7 @@ class JobStatus:
             for name, one in self.sources.items()
         ]
         for name, report in self.operators.items():
-            counts = "".join(f", {count:,} {what}" for what, count in report.counts.items() if count)
+            counts = "".join(f", {n:,} {what.replace('_', ' ')}" for what, n in report.counts.items() if n)
             lines.append(f"{name}: {report.live:,} held in {report.nbytes:,} bytes{counts}")
         lines += [
             f"{name or 'output'}: stable to {self.dials.get(name, Dial()).text(time)}"

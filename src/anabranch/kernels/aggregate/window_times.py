@@ -7,6 +7,9 @@ beyond time is FOREVER. All is computed in whole numbers without limits.
 from dataclasses import dataclass
 from math import gcd
 
+import numpy as np
+from numpy.typing import NDArray
+
 from anabranch.model.time import BEGINNING, FOREVER
 
 
@@ -21,22 +24,39 @@ class WindowTimes:
 
     @property
     def pane(self) -> int:
-        """How long a pane is: every window is made of whole ones."""
-        return gcd(self.size, self.every)
+        """How long a pane is: every window is made of whole ones; windows that do not overlap are one each.
+
+        Where these leave gaps, the pane has the gap behind its window, and no rows in it.
+        """
+        return self.every if self.tumbling else gcd(self.size, self.every)
 
     @property
     def tumbling(self) -> bool:
         """No two windows overlap, so that a window is one pane."""
-        return self.size <= self.every and self.pane == self.size
+        return self.size <= self.every
+
+    @property
+    def earliest(self) -> int:
+        """Where the first window begins."""
+        return (BEGINNING // self.every + 1) * self.every
+
+    def inside(self, start: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which times are in a window: none is before the first, or between two that leave a gap."""
+        found = start >= self.earliest
+        return found if self.size >= self.every else found & (start % self.every < self.size)
 
     def windows_of(self, pane: int) -> range:
         """The windows that a pane is part of."""
+        if self.tumbling:
+            return range(max(pane, self.earliest // self.every), pane + 1)
         begin = pane * self.pane
         least = max(-((self.size - begin - self.pane) // self.every), BEGINNING // self.every + 1)
         return range(least, begin // self.every + 1)
 
     def panes_of(self, window: int) -> range:
         """The panes of a window."""
+        if self.tumbling:
+            return range(window, window + 1)
         begin = window * self.every // self.pane
         return range(begin, begin + self.size // self.pane)
 
@@ -47,7 +67,8 @@ class WindowTimes:
     def lifetime(self, window: int) -> tuple[int, int]:
         """The lifetime of what is said of a window; empty where it would begin beyond time."""
         start, end = window * self.every, window * self.every + self.size
-        return min(end - self.every if self.slide else start, FOREVER), min(end, FOREVER)
+        begin = max(end - self.every, BEGINNING) if self.slide else start
+        return min(begin, FOREVER), min(end, FOREVER)
 
     def closed(self, window: int, time: int) -> bool:
         """Whether a window is closed where the input is stable until a time."""
