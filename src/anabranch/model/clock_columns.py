@@ -12,6 +12,9 @@ from anabranch.model.clock import Clock, Dial
 from anabranch.model.schema import SchemaError
 from anabranch.model.time import FOREVER
 
+_FACTORS = {"ns": -1_000, "ms": 1_000, "s": 1_000_000}
+"""How many microseconds a unit is; below 0: how many of the unit a microsecond is."""
+
 
 def clock_of(dtype: pa.DataType | None, column: str = "start") -> Clock:
     """What a tick is in a column of this type; None: it is what it is."""
@@ -52,6 +55,11 @@ def time_type(clock: Clock) -> pa.DataType | None:
     }[clock]
 
 
+def full_type(dtype: pa.DataType) -> pa.DataType:
+    """The type of times on the clock of this one that holds every tick: microseconds, in the same zone."""
+    return pa.timestamp("us", dtype.tz) if pa.types.is_timestamp(dtype) else dtype
+
+
 def times(
     ticks: NDArray[np.int64], null: NDArray[np.bool_] | None = None, dtype: pa.DataType | None = None
 ) -> Any:
@@ -68,8 +76,18 @@ def times(
             return column.cast(pa.timestamp("us")).cast(dtype)
 
 
+def no_ticks(column: Any) -> NDArray[np.bool_] | None:
+    """Which times of a column are no ticks, finer than a microsecond or beyond int64; None: all are."""
+    factor = _FACTORS.get(column.type.unit) if pa.types.is_timestamp(column.type) else None
+    if factor is None:
+        return None
+    values, most = np.asarray(column.cast(pa.int64()).fill_null(0)), FOREVER // factor
+    wrong = values % -factor != 0 if factor < 0 else (values > most) | (values < -most)
+    return wrong if wrong.any() else None
+
+
 def ticks_of(column: Any, *, exact: bool = True) -> Any:
-    """A column of times as one of ticks; what is finer than a microsecond fails, or is cut off."""
+    """A column of times as one of ticks; where some are none (`no_ticks`) it fails, or they are cut off."""
     dtype = column.type
     if pa.types.is_date(dtype):
         column = column.cast(pa.date32()).cast(pa.int32())

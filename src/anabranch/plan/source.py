@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from anabranch.model.clock import length_text
-from anabranch.model.clock_columns import clock_of
+from anabranch.model.clock_columns import clock_of, full_type
 from anabranch.model.properties import Fact, Properties
 from anabranch.model.validity import Policy, check_policy
 from anabranch.plan.node import Node, PlanError
@@ -89,11 +89,11 @@ class Source(Node):
 
     @cached_property
     def clock(self) -> pa.DataType | None:
-        """The type of the times; None: ticks."""
+        """The type of the times that come out, which holds every tick of the clock; None: ticks."""
         if self.layout is None:
             return None
         dtype = self._given().field(self.layout.start).type
-        return None if pa.types.is_integer(dtype) else dtype
+        return None if pa.types.is_integer(dtype) else full_type(dtype)
 
     @cached_property
     def reads(self) -> Layout:

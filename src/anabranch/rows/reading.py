@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from anabranch.model.batch import KINDS, Batch, Kind
-from anabranch.model.clock_columns import clock_of, ticks_of
+from anabranch.model.clock_columns import clock_of, no_ticks, ticks_of
 from anabranch.model.rows import rows_without_columns
 from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.model.validity import Rule
@@ -167,6 +167,9 @@ class _Reading:
     def _ticks(self, name: str, missing: int) -> NDArray[np.int64]:
         column = self.rows.column(name)
         clock_of(column.type, name)
+        wrong = no_ticks(column)
+        if wrong is not None:
+            self._refuse(wrong, f"a time is a microsecond of 64 bits, that of column {name!r} is none")
         column = ticks_of(column, exact=False)
         return np.asarray(column.fill_null(missing) if column.null_count else column)
 
