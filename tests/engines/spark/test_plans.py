@@ -72,3 +72,24 @@ class TestWhatIsRefused:
         feed.put()
         with pytest.raises(ValueError, match="begun with"):
             run(sp.frame(source("a").lasting(4), feed.frames(spark)), tmp_path)
+
+    def test_a_frame_has_one_output(self, spark, tmp_path):
+        feed = Feed(tmp_path, "a", parts=1)
+        feed.put()
+        frames = feed.frames(spark)
+        with pytest.raises(ab.PlanError, match=r"'early', 'late' are given: make a frame"):
+            sp.frame({"early": source("a"), "late": source("a").final()}, frames)
+        with pytest.raises(ab.PlanError, match=r"tap\('early'\) is another output") as raised:
+            sp.frame(source("a").tap("early").final(), frames)
+        assert any("test_plans.py:" in note for note in raised.value.__notes__)
+        with pytest.raises(TypeError, match="what comes out is a stream"):
+            sp.frame("a", frames)
+
+    def test_a_static_frame_is_not_beside_a_streaming_one(self, spark, tmp_path):
+        feed = Feed(tmp_path, "ab", parts=1)
+        feed.put()
+        frames = feed.frames(spark)
+        frames["b"] = spark.read.schema(frames["b"].schema).parquet(str(tmp_path / "b"))
+        with pytest.raises(ab.PlanError, match="'b' is static and 'a' is streaming") as raised:
+            sp.frame(ab.union(source("a"), source("b")), frames)
+        assert any("plan_shapes.py:" in note for note in raised.value.__notes__)

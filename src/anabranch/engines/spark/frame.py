@@ -13,7 +13,7 @@ from anabranch.engines.spark.hidden_rows import hidden
 from anabranch.engines.spark.merge import clock_of
 from anabranch.engines.spark.native_source import NativeSource
 from anabranch.engines.spark.parcel_rows import packed
-from anabranch.engines.spark.plan_sources import Read, as_read, check_given, with_sources
+from anabranch.engines.spark.plan_sources import Read, as_read, check_all_stream, check_given, with_sources
 from anabranch.engines.spark.planned_query import PlannedQuery
 from anabranch.engines.spark.session.session import shards_of
 from anabranch.engines.spark.stages import level_parcels, run_level
@@ -55,6 +55,7 @@ def planned_frame(
     """What comes of a plan whose sources are known."""
     from pyspark.sql import DataFrame
 
+    check_all_stream(reads.values())
     session = next(iter(reads.values())).rows.sparkSession
     ids = shard_ids(shards_of(session))
     parts = levels(root, len(ids))

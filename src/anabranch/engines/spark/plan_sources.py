@@ -1,6 +1,6 @@
 """What the sources of a plan are read from: frames and native sources with the columns that it has."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +15,15 @@ from anabranch.model.spelling import did_you_mean
 from anabranch.plan.graph import Graph
 from anabranch.plan.node import Node, PlanError
 from anabranch.plan.source import Source
-from anabranch.plan.stream import Stream, check_sources
+from anabranch.plan.stream import Stream, check_sources, outputs_of
+from anabranch.plan.tap import taps_below
 from anabranch.rows.layout import Layout
 from anabranch.rows.replica_names import named_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_ONE_EACH = "Each frame is a query of its own, with its own checkpoint and sink; `run` has several outputs."
 _ELEMENTS = ("kind", "start", "end", "old_end")
 
 
@@ -42,8 +44,48 @@ class Read:
     is_streaming: bool = True
 
 
+def check_one_output(stream: Stream) -> None:
+    """Raise where more comes out of a plan than one stream: a query has one frame, and one sink."""
+    given: Any = stream
+    if isinstance(given, Mapping):
+        names = ", ".join(map(repr, given))
+        error = PlanError(
+            f"a frame is of one stream, and {names or 'no streams'} are given: make a frame of each"
+        )
+        error.add_note(_ONE_EACH)
+        raise error
+    outputs_of(stream)
+    for name, node in taps_below(stream.node):
+        error = PlanError(
+            f"a frame is of one stream, and tap({name!r}) is another output: make a frame of each"
+        )
+        error.add_note(f"Leave tap({name!r}) out, and make a frame of what it taps as well.")
+        error.add_note(_ONE_EACH)
+        with node.line.named():
+            raise error
+
+
+def check_all_stream(reads: Iterable[Read]) -> None:
+    """Raise where some sources are static frames and others stream: Spark has no query of both."""
+    reads = list(reads)
+    still, streaming = ([one.source for one in reads if one.is_streaming is kind] for kind in (False, True))
+    if not still or not streaming:
+        return
+    error = PlanError(
+        f"the sources of a query are all static or all streaming frames, {still[0].name!r} is static and "
+        f"{streaming[0].name!r} is streaming: read {still[0].name!r} with spark.readStream"
+    )
+    error.add_note(
+        "Where its rows are in files, spark.readStream or a folder's path reads them, all in the first "
+        "micro-batches; else write them to files first."
+    )
+    with still[0].line.named():
+        raise error
+
+
 def check_named(stream: Stream, sources: Mapping[str, Any]) -> None:
     """Raise where a source of the plan is not given, or one is given that it does not have."""
+    check_one_output(stream)
     check_sources([stream.node])
     names = [node.name for node in Graph([stream.node]).nodes if isinstance(node, Source)]
     for name in names:
