@@ -231,3 +231,40 @@ def test_an_aggregate_that_is_none_stops_it_with_the_line_of_the_file(tmp_path, 
     number = WINDOWS.splitlines().index('  { agg = { n = "count()", most = "level.max()" } },') + 1
     assert f"job.toml:{number}: {{ agg = " in told
     assert "levle" in told
+
+
+def bad_rows(place):
+    for replica in ("east", "west"):
+        (place / "feeds" / replica / "1.jsonl").write_text('no row\n{"room": 5, "at": "never"}\n')
+
+
+def test_a_run_in_which_every_row_was_refused_ends_with_status_1(place, capsys):
+    bad_rows(place)
+    assert run(place, 'path = "out"') == 1
+    assert "every row was refused" in capsys.readouterr().err
+    assert run(place, 'path = "other"', "--json") == 1
+
+
+def test_a_run_that_uses_one_row_or_reads_none_ends_with_status_0(place):
+    bad_rows(place)
+    good = json.dumps({"room": "A", "level": 1, "at": "2026-03-01T12:00:00Z"})
+    (place / "feeds" / "east" / "2.jsonl").write_text(f"{good}\n")
+    assert run(place, 'path = "out"') == 0  # it is filtered, and was used
+    for file in (place / "feeds").glob("*/*.jsonl"):
+        file.unlink()
+    assert run(place, 'path = "other"') == 0
+
+
+def test_what_the_silence_of_a_complete_replica_removed_is_reported_with_the_way_out(place, capsys):
+    (place / "job.toml").write_text(
+        SOURCE.replace("lossy = true", "lossy = false") + '[sink]\npath = "out"\n'
+    )
+    rows = [f"2026-03-01T12:{minute:02}:00Z" for minute in range(0, 60, 2)]
+    for replica, some in {"east": rows, "west": [*rows[::2], "2026-03-01T14:00:00Z"]}.items():
+        lines = [json.dumps({"room": "A", "level": 5, "at": at}) for at in some]
+        (place / "feeds" / replica / "1.jsonl").write_text("\n".join(lines) + "\n")
+    job = [str(place / "job.toml"), "--engine", "embedded"]
+    assert main(["run", *job]) == 0
+    told = capsys.readouterr().err
+    assert "events of east that west does not have were removed" in told
+    assert "if replicas may lose rows, they are lossy" in told

@@ -84,3 +84,20 @@ def test_a_job_that_misspells_a_folder_is_refused_before_it_runs(engine, tmp_pat
     assert main(["run", str(tmp_path / "job.toml"), "--engine", engine]) == 2
     assert "did you mean 'south'?" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_name_that_only_rows_could_have_is_reported_with_the_number_of_rows():
+    job = source(lossy=["nort"], idle=["South"]).merge().open()
+    job.push("g", rows("north", 1, 5))
+    job.push("g", rows("south", 2))
+    found = job.status().remarks()
+    assert found == [
+        "g: lossy names replica 'nort', and none of 3 rows is of it, did you mean 'north'? They are of "
+        "'north', 'south'",
+        "g: idle names replica 'South', and none of 3 rows is of it, did you mean 'south'? They are of "
+        "'north', 'south'",
+    ]
+    assert all(words in str(job.status()) for words in found)
+    fine = source(lossy=["north"]).merge().open()
+    fine.push("g", rows("north", 1))
+    assert not fine.status().remarks()

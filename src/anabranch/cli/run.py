@@ -109,9 +109,9 @@ is in spark.log in the checkpoint, unless [spark] names another log ("-" is stan
 Ctrl-C or SIGTERM stops after the micro-batch under way, and the next run goes on from there. A second one
 stops at once, and the next run repeats what was cut short; the folder has every micro-batch once either way.
 
-Exit status: 0 all was read, or the query was stopped; 1 (only with --strict) rows were quarantined, replicas
-disagreed or nobody can lead; 2 misuse, or the query failed; 130 stopped at once by a second Ctrl-C or
-SIGTERM, or by Ctrl-C before the query runs; 143 by SIGTERM before it runs.
+Exit status: 0 all was read, or the query was stopped; 1 every row was refused, or (only with --strict) rows
+were quarantined, replicas disagreed or nobody can lead; 2 misuse, or the query failed; 130 stopped at once by
+a second Ctrl-C or SIGTERM, or by Ctrl-C before the query runs; 143 by SIGTERM before it runs.
 
 examples:
   anabranch run job.toml --check      what would be done and why, and nothing is started
@@ -267,7 +267,7 @@ def followed(
         )
     _conclude(job, totals, lines, options, vouching)
     bad = totals.quarantined or totals.disagreements or (totals.last is not None and totals.last.stuck)
-    return 1 if options.strict and bad else 0
+    return 1 if totals.all_refused or (options.strict and bad) else 0
 
 
 def _begins(checkpoint: Path, batch: int) -> str:
@@ -285,10 +285,17 @@ def _goes_on(after: int) -> str:
 def _conclude(
     job: Job | PlanJob, totals: Totals, lines: Lines, options: argparse.Namespace, vouching: str | None
 ) -> None:
+    from anabranch.cli.run_plan import ALL_REFUSED
+
     end, summary = "stopped" if totals.stopped else "all was read", lines.summary(totals)
     if options.json:
         replicas = {} if totals.last is None else lines.fields(totals.last)["replicas"]
-        told = {"vouching": vouching, "replicas": replicas, "checkpoint": str(job.checkpoint)}
+        told = {
+            "vouching": vouching,
+            "replicas": replicas,
+            "remarks": _unmet(job, totals),
+            "checkpoint": str(job.checkpoint),
+        }
         print(json.dumps({"end": end, **summary, **told}), flush=True)
         return
     if totals.stopped and totals.last is not None:
@@ -296,12 +303,32 @@ def _conclude(
     _say(f"{end}: {', '.join(f'{value:,} {name}' for name, value in summary.items())}", options)
     if vouching is not None:
         _say(vouching, options)
+    for words in _unmet(job, totals):
+        _say(words, options)
     if totals.last is not None:
         for words in [*lines.conduct(totals.last), *([totals.last.stuck] if totals.last.stuck else [])]:
             _say(words, options)
+    if totals.all_refused:
+        _say(ALL_REFUSED, options)
     if totals.quarantined:
         _say(f"what was quarantined is in {job.quarantine}", options)
     _say(f"the merged stream is in {job.out}; the next run goes on from {job.checkpoint}", options)
+
+
+def _unmet(job: Job | PlanJob, totals: Totals) -> list[str]:
+    """The replicas that settings name and no row was of, in words. Sources of a plan may share names."""
+    from anabranch.jobs.job import Job as MergeJob
+    from anabranch.rows.replica_names import named_in, names_without_rows
+
+    if isinstance(job, MergeJob):
+        found = [named_in(getattr(job.merge, "lossy", None), job.merge.idle, job.merge.replicas)]
+    else:
+        replicated = [one for one in job.sources.values() if one.replicated]
+        found = [named_in(one.lossy, one.silent, one.awaited) for one in replicated]
+    if totals.last is None or len(found) != 1:
+        return []
+    there = [name for name, one in totals.last.replicas.items() if one.elements]
+    return names_without_rows(found[0], there, totals.heard)
 
 
 def _say(words: str, options: argparse.Namespace) -> None:

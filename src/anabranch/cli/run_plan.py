@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from anabranch.rows.refusal import Refusal
 
 
+ALL_REFUSED = "every row was refused, so nothing came out and the exit status is 1"
+
+
 def run_plan(job: PlanJob, options: argparse.Namespace) -> int:
     """Check a plan, and run it where it was asked for."""
     from anabranch.jobs.plan_beforehand import check_plan, readings
@@ -117,8 +120,7 @@ def _run_embedded(job: PlanJob, options: argparse.Namespace) -> int:
         counted = _Counted(running)
         with closing(running), _told_if_stopped(job):
             output.write(counted, job.stream)
-    _conclude(job, running, counted, aside.path, options)
-    return 1 if options.strict and aside.count else 0
+    return 1 if _conclude(job, running, counted, aside, options) or (options.strict and aside.count) else 0
 
 
 @contextmanager
@@ -166,15 +168,17 @@ def _conclude(
     job: PlanJob,
     running: Run,
     counted: _Counted,
-    kept: Path | None,
+    aside: _Aside,
     options: argparse.Namespace,
-) -> None:
+) -> bool:
+    """Report what came of a run; whether every row that it read was refused."""
     from anabranch.cli.display import time_field
     from anabranch.model.clock import tick_text
 
     status = running.status()
     rows = sum(source.heard for source in status.sources.values())
     frontier = status.outputs.get("", next(iter(status.outputs.values())))
+    all_refused = 0 < rows <= sum(status.refused.values()) and not counted.out
     stream = sys.stderr if job.out == "standard output" else sys.stdout
     if options.json:
         told: dict[str, Any] = {
@@ -182,21 +186,27 @@ def _conclude(
             "in": rows,
             "out": counted.out,
             "refused": dict(status.refused),
+            "remarks": status.remarks(),
             **time_field("stable", frontier),
             "sources": {name: source.heard for name, source in status.sources.items()},
             "sink": job.out,
         }
         print(json.dumps(told), file=stream, flush=True)
-        return
+        return all_refused
     refused = "".join(f", {count:,} {rule}" for rule, count in status.refused.items())
     say(f"all was read: {rows:,} in, {counted.out:,} out{refused}; stable to {tick_text(frontier)}")
     for name, report in status.operators.items():
         counts = [f"{count:,} {what}" for what, count in report.counts.items() if count]
         if counts:
             say(f"{name}: {', '.join(counts)}")
-    if kept is not None:
-        say(f"what was refused is in {kept}")
+    for words in status.remarks():
+        say(words)
+    if all_refused:
+        say(ALL_REFUSED)
+    if aside.path is not None:
+        say(f"what was refused is in {aside.path}")
     say(f"what came out is in {job.out}" if job.out != "standard output" else "that is all")
+    return all_refused
 
 
 def say(words: str) -> None:

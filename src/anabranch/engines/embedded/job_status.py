@@ -4,9 +4,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from anabranch.kernels.kernel import Report
+from anabranch.kernels.merge.merge import Merge
+from anabranch.kernels.merge.status import removals
+from anabranch.kernels.merge_changes import MergeChanges
 from anabranch.model.clock import Dial
 from anabranch.model.clock_columns import dial_of
 from anabranch.model.time import BEGINNING
+from anabranch.rows.replica_names import named_in, names_without_rows
 
 if TYPE_CHECKING:
     from anabranch.engines.embedded.job import Job
@@ -22,6 +26,8 @@ class SourceStatus:
     replicas: dict[str, int]
     dial: Dial = field(default_factory=Dial, repr=False)
     """How its times are told."""
+    remarks: tuple[str, ...] = ()
+    """What a person should look at: names in settings that no row was of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,18 @@ class JobStatus:
     """How many rows broke each rule."""
     dials: dict[str, Dial] = field(default_factory=dict, repr=False)
     """How times of each output are told."""
+    removed: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Of each merge, by input: events that the output lacks, as a complete one never showed them."""
+
+    def remarks(self) -> list[str]:
+        """What a person should look at, and what to do about it."""
+        found = [f"{name}: {words}" for name, one in self.sources.items() for words in one.remarks]
+        for operator, removed in self.removed.items():
+            found += [
+                f"{operator}: {words}; if replicas may lose rows, they are lossy (lossy=True)"
+                for words in removals(removed)
+            ]
+        return found
 
     @property
     def live(self) -> int:
@@ -60,6 +78,7 @@ class JobStatus:
             for name, time in self.outputs.items()
         ]
         lines += [f"refused: {count:,} {rule}" for rule, count in self.refused.items()]
+        lines += self.remarks()
         return "\n".join(lines)
 
 
@@ -69,7 +88,22 @@ def status_of(job: "Job") -> JobStatus:
     for name, gate in job.gates.items():
         replicas = {who: gate.reached(who) for who in gate.frontiers}
         least = min(replicas.values(), default=BEGINNING)
-        sources[name] = SourceStatus(job.heard[name], least, replicas, job.dials[name])
+        sources[name] = SourceStatus(job.heard[name], least, replicas, job.dials[name], _unmet(job, name))
     outputs = {name: job.flow.frontier(name) for name in job.flow.output}
     dials = {name: dial_of(node.clock) for name, node in job.outputs.items()}
-    return JobStatus(sources, outputs, job.flow.reports(), dict(job.refused), dials)
+    removed = {}
+    for name, _, kernel in job.flow.kernels():
+        merge = kernel.merge if isinstance(kernel, MergeChanges) else kernel
+        if isinstance(merge, Merge):
+            removed[name] = {who: one.removed for who, one in merge.status().inputs.items()}
+    return JobStatus(sources, outputs, job.flow.reports(), dict(job.refused), dials, removed)
+
+
+def _unmet(job: "Job", name: str) -> tuple[str, ...]:
+    """What settings of a source name and no row was of, in words."""
+    source, gate = job.sources[name], job.gates[name]
+    if not source.replicated or not job.heard[name]:
+        return ()
+    there = sorted({who for who, channels in gate.frontiers.items() if channels} | gate.left)
+    named = named_in(source.lossy, source.silent, source.awaited)
+    return tuple(names_without_rows(named, there, job.heard[name]))

@@ -64,6 +64,8 @@ class Totals:
     quarantined: int = 0
     dropped: int = 0
     disagreements: int = 0
+    advanced: bool = False
+    """The stable of the output has moved."""
     stopped: bool = False
     last: Status | None = field(default=None, repr=False)
 
@@ -75,7 +77,14 @@ class Totals:
         self.quarantined += status.quarantined
         self.dropped += status.dropped
         self.disagreements = sum(one.disagreements for one in status.replicas.values())
+        self.advanced = self.advanced or bool(status.said.get("stable"))
         self.last = status
+
+    @property
+    def all_refused(self) -> bool:
+        """Rows were read, and every one was refused: a row that is used comes out, or moves the stable."""
+        refused = self.quarantined + self.dropped
+        return 0 < refused >= self.heard and not self.said and not self.advanced
 
 
 def follow(

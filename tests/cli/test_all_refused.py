@@ -1,0 +1,38 @@
+"""What the end of a run on Spark says: that all was refused, and which replicas were named and never met."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from anabranch.cli.run import _unmet
+from anabranch.engines.spark.query.follow import Totals
+from anabranch.jobs.job import read_job
+
+
+@pytest.mark.parametrize(
+    ("counts", "is_all"),
+    [
+        ({}, False),
+        ({"quarantined": 3}, True),
+        ({"heard": 3, "quarantined": 3}, True),
+        ({"heard": 3, "quarantined": 1, "dropped": 2}, True),
+        ({"heard": 4, "quarantined": 3}, False),
+        ({"heard": 3, "quarantined": 3, "said": 1}, False),
+        ({"heard": 3, "quarantined": 3, "advanced": True}, False),
+    ],
+)
+def test_all_was_refused_where_rows_were_and_none_came_out_or_moved_the_stable(counts, is_all):
+    assert Totals(**counts).all_refused is is_all
+
+
+def test_a_replica_that_only_rows_could_be_of_is_reported_after_a_merge(tmp_path):
+    (tmp_path / "job.toml").write_text(
+        "[source]\npath = 'feed'\n[merge]\nstart = 'at'\nreplica = 'who'\ndisorder = 2\nlossy = ['nort']\n"
+        "[sink]\npath = 'out'\n"
+    )
+    met = {"north": SimpleNamespace(elements=300), "south": SimpleNamespace(elements=40)}
+    totals = Totals(heard=340, last=SimpleNamespace(replicas=met))
+    assert _unmet(read_job(str(tmp_path / "job.toml")), totals) == [
+        "lossy names replica 'nort', and none of 340 rows is of it, did you mean 'north'? They are of "
+        "'north', 'south'"
+    ]
