@@ -9,6 +9,7 @@ import pyarrow as pa
 from anabranch.expressions.aggregate_columns import aggregate_columns, columns_read
 from anabranch.expressions.aggregates import Aggregate, aggregate_text
 from anabranch.model.properties import Fact
+from anabranch.model.spelling import did_you_mean
 from anabranch.plan.filter import check_ends
 from anabranch.plan.node import Node, PlanError, require
 
@@ -60,7 +61,7 @@ class Aggregated(Node):
         known = self.inputs[0].schema.names
         for name in self.columns:
             if name not in known:
-                error = PlanError(f"there is no column {name!r} to group by")
+                error = PlanError(f"there is no column {name!r} to group by{did_you_mean(name, known)}")
                 error.add_note(f"The columns are {', '.join(map(repr, known))}.")
                 raise error
 

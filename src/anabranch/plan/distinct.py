@@ -7,6 +7,7 @@ from typing import ClassVar
 from anabranch.kernels.distinct import Distinct as Kernel
 from anabranch.kernels.kernel import State
 from anabranch.model.properties import Fact, Properties
+from anabranch.model.spelling import did_you_mean
 from anabranch.plan.node import Node, PlanError, require
 
 
@@ -24,7 +25,7 @@ class Distinct(Node):
         given = self.inputs[0]
         for name in self.columns:
             if name not in given.schema.names:
-                error = PlanError(f"there is no column {name!r}")
+                error = PlanError(f"there is no column {name!r}{did_you_mean(name, given.schema.names)}")
                 error.add_note(f"The columns are {', '.join(map(repr, given.schema.names))}.")
                 raise error
         if given.properties.longest != 1:

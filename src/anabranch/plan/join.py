@@ -20,6 +20,7 @@ from anabranch.model.clock import check_unit, in_ticks, length_text
 from anabranch.model.clock_columns import clock_of
 from anabranch.model.properties import Fact, Properties
 from anabranch.model.span import signed_span
+from anabranch.model.spelling import did_you_mean
 from anabranch.plan.node import Node, PlanError, require
 
 Keys: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
@@ -83,8 +84,12 @@ class Join(Node):
         for pair in self.on:
             for side, (name, node) in enumerate(zip(pair, self.inputs, strict=True)):
                 if name not in node.schema.names:
-                    error = PlanError(f"there is no column {name!r} in the {PORTS[side]} of a join")
-                    error.add_note(f"Its columns are {', '.join(map(repr, node.schema.names))}.")
+                    known = node.schema.names
+                    error = PlanError(
+                        f"there is no column {name!r} in the {PORTS[side]} of a join"
+                        f"{did_you_mean(name, known)}"
+                    )
+                    error.add_note(f"Its columns are {', '.join(map(repr, known))}.")
                     raise error
             left, right = (node.schema.field(name).type for name, node in zip(pair, self.inputs, strict=True))
             if _sort(left) != _sort(right):

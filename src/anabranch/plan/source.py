@@ -15,6 +15,7 @@ import pyarrow as pa
 from anabranch.model.clock import length_text
 from anabranch.model.clock_columns import clock_of, full_type
 from anabranch.model.properties import Fact, Properties
+from anabranch.model.spelling import did_you_mean
 from anabranch.model.validity import Policy, check_policy
 from anabranch.plan.node import Node, PlanError
 from anabranch.progress.gate import Admission
@@ -61,7 +62,10 @@ class Source(Node):
             raise PlanError(f"the key of {self.name!r} has a column or more, and none is given")
         for name in self.declared.key or ():
             if name not in self.schema.names:
-                error = PlanError(f"the key of {self.name!r} has column {name!r}, and there is none")
+                error = PlanError(
+                    f"the key of {self.name!r} has column {name!r}, and there is none"
+                    f"{did_you_mean(name, self.schema.names)}"
+                )
                 error.add_note(f"Its columns are {', '.join(map(repr, self.schema.names))}.")
                 raise error
 

@@ -19,6 +19,7 @@ from anabranch.model.batch import KINDS
 from anabranch.model.clock import Clock, check_unit, in_ticks, length_text
 from anabranch.model.clock_columns import clock_of
 from anabranch.model.schema import SchemaError, check_field_names, sort_of
+from anabranch.model.spelling import did_you_mean
 from anabranch.rows.change_words import WORDS
 
 SINGLE = "stream"
@@ -113,7 +114,9 @@ class Layout:
         wanted += [("key", name) for name in self.key or ()]
         for role, name in wanted:
             if name not in names:
-                error = SchemaError(f"{role} is column {name!r}, and there is none")
+                error = SchemaError(
+                    f"{role} is column {name!r}, and there is none{did_you_mean(name, names)}"
+                )
                 error.add_note(f"The columns are {', '.join(map(repr, names))}.")
                 raise error
         for name in self.identity or ():

@@ -22,6 +22,7 @@ from anabranch.kernels.store.saved import StateFormatError, from_bytes, to_bytes
 from anabranch.model.batch import Batch, concat
 from anabranch.model.clock_columns import dial_of
 from anabranch.model.properties import Properties
+from anabranch.model.spelling import did_you_mean
 from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.model.validity import (
     Drop,
@@ -316,7 +317,7 @@ class Job:
     def _source(self, source: str) -> Source:
         self._check_open()
         if source not in self.sources:
-            error = PlanError(f"the plan has no source {source!r}")
+            error = PlanError(f"the plan has no source {source!r}{did_you_mean(source, self.sources)}")
             error.add_note(f"Its sources are {', '.join(map(repr, self.sources))}.")
             raise error
         return self.sources[source]
