@@ -125,7 +125,7 @@ class Argument:
     def load(self, slots: Slots, batches: Iterator[pa.RecordBatch]) -> None:
         """What was saved; events are there already."""
         values, counts = next(batches), next(batches)
-        if self.codes.numbered:
+        if len(values):
             self.codes.of(values.column("value"))
         if (counts.column("count").to_numpy() != self.events.count[slots]).any():
             self.present = Counts()
