@@ -245,8 +245,10 @@ def _check_option(function: str, name: str, value: Any) -> None:
             if not _number(value) or not 0 <= value <= 1:
                 raise ExpressionError(f"a quantile is a part from 0 to 1, not {value!r}")
         case "error" if function == "quantile":
-            if not _number(value) or not 0 < value < 1:
-                raise ExpressionError(f"the relative error of a quantile is between 0 and 1, not {value!r}")
+            if not _number(value) or not 1e-6 <= value < 1:
+                raise ExpressionError(
+                    f"the relative error of a quantile is from 0.000001 to below 1, not {value!r}"
+                )
         case "k" if function == "top_k":
             if type(value) is not int or value < 1:
                 raise ExpressionError(f"top_k is told how many, a whole number from 1 on, not {value!r}")

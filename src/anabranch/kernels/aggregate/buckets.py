@@ -3,9 +3,12 @@
 With a base of (1 + e) / (1 - e), all values of a bucket are within a relative error of e from its middle
 (Masson, Rim and Lee, VLDB 2019). Buckets add up and can be taken from, so a quantile is that of the exact
 bag, to the error. Infinities are buckets of their own; NaN is greater than every number, zero is exact.
+Integers and decimals that no float is equal to count as the nearest one; no finite value becomes infinite.
 """
 
-from math import inf, log, nan
+import sys
+from itertools import pairwise
+from math import exp, inf, log, log1p, nan
 from typing import Any
 
 import numpy as np
@@ -17,7 +20,8 @@ from anabranch.kernels.aggregate.counted import Counted
 
 _INFINITE, _NAN = 2**40, 2**41
 _SHIFT = 2**30
-"""Powers are below it, whatever the error; with it added, they are above zero."""
+"""Powers are below it for every error that is allowed; with it added, they are above zero."""
+_GREATEST = sys.float_info.max
 
 
 class Buckets:
@@ -47,7 +51,8 @@ class Buckets:
             return 0.0
         if size == _INFINITE:
             return inf if bucket > 0 else -inf
-        found = float(np.exp((size - _SHIFT) * self.width) * (1 - self.error))
+        power = (size - _SHIFT) * self.width + log1p(-self.error)
+        found = exp(power) if power < log(_GREATEST) else _GREATEST
         return found if bucket > 0 else -found
 
     def quantiles(self, counted: Counted, slots: Slots, quantile: float) -> pa.Array:
@@ -56,8 +61,8 @@ class Buckets:
         found: list[Any] = [None] * len(slots)
         order = np.lexsort((bucket, place))
         place, bucket, count = place[order], bucket[order], count[order]
-        cuts = np.flatnonzero(np.diff(place, prepend=-1))
-        for begin, end in zip(cuts.tolist(), [*cuts[1:].tolist(), len(place)], strict=True):
+        cuts = [*np.flatnonzero(np.diff(place, prepend=-1)).tolist(), len(place)]
+        for begin, end in pairwise(cuts):
             upto = np.cumsum(count[begin:end])
             rank = int(quantile * (int(upto[-1]) - 1))
             at = int(np.searchsorted(upto, rank, side="right"))

@@ -34,8 +34,10 @@ class Values:
 
     @cached_property
     def floats(self) -> NDArray[np.float64]:
-        """The values as floats."""
-        array = self.array if self.array.type == pa.float64() else self.array.cast(pa.float64())
+        """The values as floats, each the nearest one."""
+        array = self.array
+        if array.type != pa.float64():
+            array = array.cast(pa.float64(), safe=False)
         return read_only(array.to_numpy(zero_copy_only=False))
 
     @cached_property
