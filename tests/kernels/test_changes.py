@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernels.reading_changes import Told, push
+from laws.table_histories import standing
 
 from anabranch import BEGINNING, FOREVER, Adjust, Batch, Insert, Relation, Rule, Stable, text
 from anabranch.kernels.changes import Changes, changes
@@ -44,15 +45,16 @@ Item = Row | Progress
 class Meaning:
     """The oracle, and the numbers of the items that it refuses."""
 
-    def __init__(self, *, by_time: bool = True, ordered: bool = False) -> None:
-        self.table, self.ordered, self.numbers = ChangedTable(("id",), by_time), ordered, {}
+    def __init__(self, *, by_time: bool = True, numbered: bool = False) -> None:
+        self.table, self.numbered, self.numbers = ChangedTable(("id",), by_time), numbered, {}
 
     def push(self, item: Item, number: int) -> list[int]:
         """Hear an item; the numbers of those that are refused with it."""
         if isinstance(item, Progress):
             refused = self.table.promise(item.time)
             return sorted(self.numbers[id(change)] for change in refused)
-        change = Change(item.op.name.lower(), item.time, item.image, number if self.ordered else 0)
+        place = number if self.numbered else standing(item.op.name.lower(), item.image)
+        change = Change(item.op.name.lower(), item.time, item.image, place)
         self.numbers[id(change)] = number
         return [] if self.table.push(change) else [number]
 
@@ -109,16 +111,18 @@ def said(told: Told) -> list:
 
 
 def stored_and_read_back(kernel: Changes) -> Changes:
-    return Changes.load(from_bytes(to_bytes({"": kernel.saved()}))[""], by_time=kernel.by_time)
+    state = from_bytes(to_bytes({"": kernel.saved()}))[""]
+    return Changes.load(state, by_time=kernel.by_time, numbered=kernel.numbered)
 
 
 @pytest.mark.parametrize(
-    ("by_time", "ordered"), [(False, True), (True, False), (True, True)], ids=["log", "by time", "numbered"]
+    ("by_time", "numbered"), [(False, True), (True, False), (True, True)], ids=["log", "by time", "numbered"]
 )
 @settings(max_examples=100)
 @given(random=randoms)
-def test_after_every_batch_it_has_said_what_the_oracle_reads_from_all_changes(by_time, ordered, random):
-    kernel, oracle = Changes(("id",), by_time=by_time), Meaning(by_time=by_time, ordered=by_time and ordered)
+def test_after_every_batch_it_has_said_what_the_oracle_reads_from_all_changes(by_time, numbered, random):
+    kernel = Changes(("id",), by_time=by_time, numbered=numbered)
+    oracle = Meaning(by_time=by_time, numbered=by_time and numbered)
     relation, world = Relation(), World()
     items, begin = drawn(random, random.choice((40, 80))), 0
     numbers = random.sample(range(1_000), len(items)) if by_time else range(len(items))
@@ -127,7 +131,7 @@ def test_after_every_batch_it_has_said_what_the_oracle_reads_from_all_changes(by
         if random.random() < 0.2:
             kernel = stored_and_read_back(kernel)
         mine = list(numbers[begin : begin + len(part)])
-        told = push(kernel, batch_of(part), np.array(mine), random.choice(("x", "y")), ordered=ordered)
+        told = push(kernel, batch_of(part), np.array(mine), random.choice(("x", "y")))
         for element in said(told):
             assert world.apply(element) is None
         relation.apply(told.elements)
@@ -150,7 +154,7 @@ def said_by(told: Told, n: int) -> Row:
 @settings(max_examples=40)
 @given(random=randoms)
 def test_changes_in_their_order_stand_for_the_elements_that_the_dialect_reads(by_time, random):
-    kernel, items, there, now = Changes(["id"], by_time=by_time), [], set(), 0
+    kernel, items, there, now = Changes(["id"], by_time=by_time, numbered=True), [], set(), 0
     for _ in range(40):
         now, key = now + random.choice((0, 1, 2)), random.randrange(3)
         op = random.choice((Op.UPDATE, Op.DELETE)) if key in there else Op.INSERT
@@ -165,7 +169,11 @@ def test_changes_in_their_order_stand_for_the_elements_that_the_dialect_reads(by
         else change_rows.Change(item.op.name.lower(), item.time, after=item.image)
         for item in items
     ]
-    told = [element for item in items for element in said(push(kernel, batch_of([item])))]
+    told = [
+        element
+        for n, item in enumerate(items)
+        for element in said(push(kernel, batch_of([item]), np.array([n])))
+    ]
     assert told == list(change_rows.read(log, key="id", ordered=False))
 
 
@@ -195,14 +203,12 @@ def test_a_change_that_comes_late_is_put_between_those_around_it():
 
 
 def test_changes_of_one_time_count_in_the_order_of_their_numbers_in_whatever_batch_they_come():
-    kernel, row = Changes(["id"], by_time=True), {"id": 1}
-    push(kernel, batch_of([Row(Op.INSERT, 0, row | {"v": 5})]), np.array([1]), ordered=True)
-    push(kernel, batch_of([Row(Op.UPDATE, 60, row | {"v": 7})]), np.array([3]), ordered=True)
+    kernel, row = Changes(["id"], by_time=True, numbered=True), {"id": 1}
+    push(kernel, batch_of([Row(Op.INSERT, 0, row | {"v": 5})]), np.array([1]))
+    push(kernel, batch_of([Row(Op.UPDATE, 60, row | {"v": 7})]), np.array([3]))
     kernel = stored_and_read_back(kernel)
-    assert (
-        said(push(kernel, batch_of([Row(Op.UPDATE, 60, row | {"v": 6})]), np.array([2]), ordered=True)) == []
-    )
-    told = push(kernel, batch_of([Row(Op.DELETE, 60, row)]), np.array([4]), ordered=True)
+    assert said(push(kernel, batch_of([Row(Op.UPDATE, 60, row | {"v": 6})]), np.array([2]))) == []
+    told = push(kernel, batch_of([Row(Op.DELETE, 60, row)]), np.array([4]))
     assert said(told) == [Adjust(row | {"v": 7}, 60, FOREVER, 60)]
 
 
@@ -237,7 +243,7 @@ def test_a_log_that_is_said_again_changes_nothing():
         (Row(Op.UPDATE, 7, {"id": 3}), Rule.NO_SUCH_ROW, "no row of its key is there", False),
         (Row(Op.DELETE, 7, {"id": 3}), Rule.NO_SUCH_ROW, "no row of its key is there", False),
         (Row(Op.DELETE, 8, {"id": 1}), Rule.NO_SUCH_ROW, "no row of its key is there", False),
-        (Row(Op.INSERT, 9, {"id": 1}), Rule.ROW_IS_THERE, "has been there since 9", False),
+        (Row(Op.INSERT, 10, {"id": 1}), Rule.ROW_IS_THERE, "has been there since 9", False),
         (Row(Op.INSERT, 11, {"id": 1}), Rule.ROW_IS_THERE, "has been there since 9", False),
     ],
 )

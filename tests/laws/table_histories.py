@@ -6,6 +6,8 @@ from random import Random
 import pyarrow as pa
 
 from anabranch import FOREVER, Batch, Insert, Relation, Stable
+from anabranch.model.identity import identities
+from anabranch.model.rows import rows_of
 from anabranch.oracle.changes import Change, ChangedTable
 
 SCHEMA = pa.schema(
@@ -36,6 +38,11 @@ class Said:
     def change(self) -> Change:
         named = {"site": self.site, "id": self.id} | ({} if self.v is None else {"v": self.v})
         return Change(self.op, self.at, named)
+
+
+def standing(op: str, row: dict) -> tuple[int, int]:
+    """The order of changes of one key at one time that have no numbers: a delete comes last."""
+    return {"insert": 0, "delete": 2}.get(op, 1), int(identities(rows_of([row]))[0, 0])
 
 
 def history(random: Random, length: int, *, step: int) -> list[Said]:

@@ -26,7 +26,20 @@ BEHIND, AT_THE_END, NOT_THERE, THERE, NOT_YET = range(5)
 _FITS = -1
 
 _UNUSED, _DOUBTS = range(2)
-_COLUMNS = ("low", "high", "time", "place", "op", "fits", "now", "before", "after", "number", "channel")
+_COLUMNS = (
+    "low",
+    "high",
+    "time",
+    "rank",
+    "place",
+    "op",
+    "fits",
+    "now",
+    "before",
+    "after",
+    "number",
+    "channel",
+)
 
 
 class Chains(NamedTuple):
@@ -36,6 +49,8 @@ class Chains(NamedTuple):
     low: NDArray[np.uint64]
     high: NDArray[np.uint64]
     time: NDArray[np.int64]
+    rank: NDArray[np.int64]
+    """The order of changes of one key at one time."""
     place: NDArray[np.int64]
     """Where the payload stands; NONE for a node that is free."""
     op: NDArray[np.int8]
@@ -63,6 +78,7 @@ class Chains(NamedTuple):
             low=np.zeros(capacity, np.uint64),
             high=np.zeros(capacity, np.uint64),
             time=np.zeros(capacity, np.int64),
+            rank=np.zeros(capacity, np.int64),
             place=np.full(capacity, NONE, np.int64),
             op=np.zeros(capacity, np.int8),
             fits=np.zeros(capacity, np.int8),
@@ -299,25 +315,26 @@ def give_up(chains: Chains, frontier: int, given_up: Any) -> Any:
 def apply_changes(
     chains: Chains,
     batch: tuple[Any, Any, Any, Any],
-    source: tuple[Any, Any, bool, bool],
+    source: tuple[Any, Any, Any, bool],
     begin: int,
     place: int,
     frontier: int,
     out: Any,
     refused: Any,
     brought: Any,
-) -> tuple[int, int, int, int]:
+) -> tuple[int, int, int, int, int]:
     """Apply changes from a row on, as long as there is room for what comes of them.
 
-    ``batch`` are the columns kind, time, op and key. ``source`` is which row of which channel each is, if
-    they count as they come, and if those rows are in order where times are equal. The payload of row r
-    stands at ``place + r``. A row of the output is (kind, place of the payload, start, end, old end, row of
+    ``batch`` are the columns kind, time, op and key. ``source`` is which row of which channel each is, their
+    ranks among those of one time, and if they count as they come. The payload of row r stands at
+    ``place + r``. A row of the output is (kind, place of the payload, start, end, old end, row of
     the batch), for those refused see `give_up`. Returns the row where it stopped, how many rows are out and
-    refused, and how many nodes ``brought`` names: those of changes that came, of which some have left again.
+    refused, how many nodes ``brought`` names (those of changes that came, of which some have left again), and
+    how many changes met another of their key and time with another rank.
     """
     kind, time, op, key = batch
-    number, channel, as_they_come, in_order = source
-    said = unfit = births = 0
+    number, channel, rank, as_they_come = source
+    said = unfit = births = ties = 0
     for row in range(begin, len(kind)):
         at = time[row]
         if kind[row] > ADJUST:
@@ -351,19 +368,22 @@ def apply_changes(
                 continue
         while before != NONE and (
             chains.time[before] > at
-            or (in_order and chains.time[before] == at and chains.number[before] > number[row])
+            or (not as_they_come and chains.time[before] == at and chains.rank[before] > rank[row])
         ):
             before, after = np.int64(chains.before[before]), before
+        tied = before != NONE and chains.time[before] == at and chains.rank[before] != rank[row]
+        tied = tied or (after != NONE and chains.time[after] == at)
         node = _link(chains, slot, before, after, low, high)
-        chains.time[node], chains.place[node] = at, place + row
+        chains.time[node], chains.rank[node], chains.place[node] = at, rank[row], place + row
         chains.op[node], chains.fits[node] = op[row], 0
         chains.number[node], chains.channel[node] = number[row], channel[row]
         until, count = _altered(chains, node)
         if said + count + 1 > len(out):
             _unlink(chains, node)
-            return row, said, unfit, births
+            return row, said, unfit, births, ties
         brought[births] = node
         births += 1
+        ties += tied
         if chains.now[node]:
             said = _say(chains, node, until, row, out, said)
         _settle(chains, node, until if chains.now[node] else np.int64(chains.after[node]))
@@ -372,7 +392,7 @@ def apply_changes(
                 _unlink(chains, before)
             if op[row] == OP_DELETE:
                 _unlink(chains, node)
-    return len(kind), said, unfit, births
+    return len(kind), said, unfit, births, ties
 
 
 @compiled
@@ -410,15 +430,15 @@ def in_chains(chains: Chains, nodes: Any) -> None:
 
 
 @compiled
-def restore(chains: Chains, keys: tuple[Any, Any], columns: tuple[Any, Any, Any, Any, Any]) -> None:
+def restore(chains: Chains, keys: tuple[Any, Any], columns: tuple[Any, Any, Any, Any, Any, Any]) -> None:
     """Put changes into empty chains, each behind those of its key before it, the payload of row r at r."""
     low, high = keys
-    time, op, fits, number, channel = columns
+    time, op, fits, number, channel, rank = columns
     for row in range(len(low)):
         slot = _find(chains, low[row], high[row])
         last = node_in(chains.slots[slot])
         node = _link(chains, slot, last, np.int64(NONE), low[row], high[row])
-        chains.time[node], chains.place[node] = time[row], row
+        chains.time[node], chains.rank[node], chains.place[node] = time[row], rank[row], row
         chains.op[node], chains.fits[node] = op[row], fits[row]
         chains.number[node], chains.channel[node] = number[row], channel[row]
         chains.doubted[node] = 0

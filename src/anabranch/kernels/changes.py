@@ -4,10 +4,14 @@ Changes come in batches in which each is an insert from its commit time on, with
 the identity of its key columns.
 
 Changes of a log count in the order in which they come, and one that does not fit (an update of a row that is
-not there) is handed back at once, with the reason. Others count in the order of commit time, and at one time
-as they come or are numbered: one that is late is put in its place, and the rows around it are adjusted. One
-that does not fit may do so when another has come: it waits until a stable has passed it, and is then handed
-back.
+not there) is handed back at once, with the reason. Others count in the order of commit time: one that is
+late is put in its place, and the rows around it are adjusted. One that does not fit may do so when another
+has come: it waits until a stable has passed it, and is then handed back.
+
+At one commit time the changes of a key count in the order of their numbers where the rows have one. Else no
+order of arrival may matter, as two feeds of one table have two: inserts come before updates and upserts, and
+these before deletes, so that a delete wins; those of one kind are in the order of the identities of their
+rows. How often that decided is counted.
 
 A row of a *snapshot* is there when it is read, and nobody knows since when: it holds from the beginning of
 time, until `begin_at` says more. A row that is read *incrementally*, beside the log, says nothing where the
@@ -26,7 +30,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.kernels.change_chains import (
+    OP_DELETE,
     OP_INCREMENTAL,
+    OP_INSERT,
     OP_SNAPSHOT,
     OP_UPSERT,
     Chains,
@@ -103,10 +109,14 @@ class Changes:
     """The columns that name a row."""
     by_time: bool = False
     """Changes count by commit time, and not as they come."""
+    numbered: bool = False
+    """By time, changes of one commit time count in the order of their numbers."""
     begins: bool = False
     """Rows of a snapshot are those that the table begins with."""
     frontier: int = BEGINNING
     """No later change commits before this."""
+    ties: int = 0
+    """How many changes met another of their key and commit time, without numbers to order them."""
     channels: list[str] = field(default_factory=list)
     """Where the changes that still count come from."""
     chains: Chains = field(default_factory=lambda: Chains.of_capacity(_ROOM), repr=False)
@@ -125,7 +135,6 @@ class Changes:
     def push(self, name: str, batch: Batch) -> Result:
         """The rows that changes stand for, each with the origin of the change that it comes of.
 
-        By time, those of one commit time count in the order of their numbers where the channel is ordered.
         Rows of a snapshot are those of the table while it ``begins``; later they are read incrementally.
         """
         if batch.origin is None:
@@ -182,14 +191,14 @@ class Changes:
         payload = self.payloads.admit(batch.payload)
         self.chains = self.chains.with_room(len(batch), self.frontier)
         columns = batch.kind, batch.start, batch.old_end, keys
-        in_order = self.by_time and batch.origin.ordered
-        source = batch.origin.number, self._codes(batch.origin), not self.by_time, in_order
+        rank = self._ranks(batch.old_end, batch.payload, batch.origin.number)
+        source = batch.origin.number, self._codes(batch.origin), rank, not self.by_time
         brought = np.empty(len(batch), np.int32)
         elements, refused = [_NO_ROWS], [np.empty((0, 7), np.int64)]
         row, births, room = 0, 0, 2 * len(batch)
         while row < len(batch):
             out, unfit = np.empty((room, 6), np.int64), np.empty((len(batch) - row, 7), np.int64)
-            row, said, left, born = apply_changes(
+            row, said, left, born, ties = apply_changes(
                 self.chains,
                 columns,
                 source,
@@ -201,12 +210,22 @@ class Changes:
                 brought[births:],
             )
             births, room = births + born, 2 * room
+            self.ties += 0 if self.numbered or not self.by_time else ties
             elements.append(out[:said])
             refused.append(unfit[:left])
         events = self._elements(np.concatenate(elements), payload, batch.origin)
         result = Result(events, self._refused(np.concatenate(refused), payload))
         self._forget_what_is_gone(payload, brought[:births])
         return result
+
+    def _ranks(
+        self, op: NDArray[np.int64], rows: pa.RecordBatch, number: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """The order of changes of one key at one time: their numbers, or what follows from what they are."""
+        if self.numbered or not self.by_time:
+            return number
+        words = (identities(rows)[:, 0] >> np.uint64(3)).astype(np.int64)
+        return words | np.where(op == OP_DELETE, 2, op != OP_INSERT).astype(np.int64) << 61
 
     def _codes(self, origin: Origin) -> NDArray[np.int32]:
         """Of each change the number of its channel here."""
@@ -245,7 +264,7 @@ class Changes:
 
     def report(self) -> Report:
         """What is held."""
-        return Report(self.live, self.nbytes, {"in doubt": self.chains.waiting})
+        return Report(self.live, self.nbytes, {"in doubt": self.chains.waiting, "tied": self.ties})
 
     def saved(self) -> State:
         """All of the state: how far it is, and the changes as two record batches, payloads apart."""
@@ -259,18 +278,20 @@ class Changes:
             "frontier": self.frontier,
             "channels": self.channels,
             "begins": self.begins,
+            "ties": self.ties,
         }
         return State(VERSION, values, [pa.RecordBatch.from_pydict(columns), payload])
 
     @classmethod
-    def load(cls, saved: State, *, by_time: bool = False) -> "Changes":
+    def load(cls, saved: State, *, by_time: bool = False, numbered: bool = False) -> "Changes":
         """The kernel whose state was saved; from here on it gives the same elements."""
         _, values, (rows, payload) = version_of(saved, VERSION, "changes()")
-        state = cls(by_time=by_time, **values)
+        state = cls(by_time=by_time, numbered=numbered, **values)
         state.payloads.add(state.payloads.admit(payload))
         state.chains = state.chains.with_room(len(rows), state.frontier)
         columns = [rows.column(name).to_numpy() for name in _SAVED]
-        restore(state.chains, (columns[0], columns[1]), tuple(columns[2:]))
+        rank = state._ranks(rows.column("op").to_numpy().astype(np.int64), payload, columns[5])
+        restore(state.chains, (columns[0], columns[1]), (*columns[2:], rank))
         return state
 
 

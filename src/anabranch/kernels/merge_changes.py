@@ -46,9 +46,11 @@ class _Replica:
 class MergeChanges:
     """State: the replicas, the merge of their rows, and those that begin with a snapshot."""
 
-    def __init__(self, key: Sequence[str], merge: Merge, *, by_time: bool = False) -> None:
-        """``key`` names the rows of a table; ``by_time``: changes count by commit time, not as they come."""
-        self.key, self.by_time, self.merge = tuple(key), by_time, merge
+    def __init__(
+        self, key: Sequence[str], merge: Merge, *, by_time: bool = False, numbered: bool = False
+    ) -> None:
+        """``key`` names the rows of a table; ``by_time`` and ``numbered`` as `Changes` has them."""
+        self.key, self.by_time, self.numbered, self.merge = tuple(key), by_time, numbered, merge
         self.replicas: dict[str, _Replica] = {}
         self.waiting: dict[str, Beginning] = {}
         """The replicas that began with a snapshot and have not met the merge."""
@@ -87,7 +89,7 @@ class MergeChanges:
     ) -> Result:
         """What comes of a replica that joins, with an empty table."""
         self._take(self.merge.attach(name, guarantee, properties, complete=complete))
-        self.replicas[name] = _Replica(Changes(self.key, self.by_time), properties, complete)
+        self.replicas[name] = _Replica(Changes(self.key, self.by_time, self.numbered), properties, complete)
         return self._taken()
 
     def detach(self, name: str) -> Result:
@@ -171,7 +173,9 @@ class MergeChanges:
         merge = self.merge.report()
         tables = sum(replica.table.nbytes for replica in self.replicas.values())
         waiting = sum(one.nbytes for one in self.waiting.values())
-        return Report(merge.live, merge.nbytes + tables + waiting, merge.counts)
+        ties = sum(replica.table.ties for replica in self.replicas.values())
+        counts = {**merge.counts, "tied": ties} if ties else merge.counts
+        return Report(merge.live, merge.nbytes + tables + waiting, counts)
 
     def saved(self) -> State:
         """All of the state: that of the merge, of each table, and of each that waits."""
@@ -187,16 +191,20 @@ class MergeChanges:
         return State(VERSION, values, [batch for part in parts.values() for batch in part.batches])
 
     @classmethod
-    def load(cls, saved: State, *, by_time: bool = False, generalise: bool = False) -> "MergeChanges":
+    def load(
+        cls, saved: State, *, by_time: bool = False, numbered: bool = False, generalise: bool = False
+    ) -> "MergeChanges":
         """The kernel whose state was saved."""
         _, values, batches = version_of(saved, VERSION, "a merge of changes")
         parts: dict[str, State] = {}
         for name, version, of_part, count in values["parts"]:
             parts[name], batches = State(version, of_part, batches[:count]), batches[count:]
-        kernel = cls(values["key"], Merge.load(parts["merge"], generalise=generalise), by_time=by_time)
+        merge = Merge.load(parts["merge"], generalise=generalise)
+        kernel = cls(values["key"], merge, by_time=by_time, numbered=numbered)
         kernel.since = {name: (time, rows) for name, (time, rows) in values["since"].items()}
         for name, (reached, spoken) in values["replicas"].items():
-            table, side = Changes.load(parts[f"table {name}"], by_time=by_time), kernel.inputs[name].declared
+            table = Changes.load(parts[f"table {name}"], by_time=by_time, numbered=numbered)
+            side = kernel.inputs[name].declared
             kernel.replicas[name] = _Replica(table, side.properties, side.complete, reached, spoken)
             if f"waiting {name}" in parts:
                 kernel.waiting[name] = Beginning.load(parts[f"waiting {name}"])

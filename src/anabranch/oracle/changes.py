@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from anabranch.model.elements import Payload
 from anabranch.model.time import BEGINNING, FOREVER
@@ -17,8 +17,8 @@ class Change(NamedTuple):
     op: Op
     time: int
     row: Payload
-    place: int = 0
-    """Among those of its key at one time; equal ones count as they come."""
+    place: Any = 0
+    """Among those of its key at one time, in any order that Python has."""
 
 
 class Version(NamedTuple):

@@ -39,9 +39,10 @@ class Changes(Node):
 
     def operator(self, state: State | None = None) -> Kernel:
         """The kernel."""
+        by_time, numbered = self.source.by_time, self.source.is_numbered
         if state is not None:
-            return Kernel.load(state, by_time=self.source.by_time)
-        return Kernel(self.table_key, by_time=self.source.by_time)
+            return Kernel.load(state, by_time=by_time, numbered=numbered)
+        return Kernel(self.table_key, by_time=by_time, numbered=numbered)
 
     def settings(self) -> dict[str, str]:
         """The key, and what order changes count in."""

@@ -46,13 +46,13 @@ class MergeChanges(Merge):
 
     def operator(self, state: State | None = None) -> Kernel:
         """The kernel."""
-        by_time = self.source.by_time
+        by_time, numbered = self.source.by_time, self.source.is_numbered
         if state is not None:
-            return Kernel.load(state, by_time=by_time, generalise=self.generalise)
+            return Kernel.load(state, by_time=by_time, numbered=numbered, generalise=self.generalise)
         merge = MergeKernel(
             self.case, self.policy, pace=self.pace, remember=self.remember, generalise=self.generalise
         )
-        return Kernel(self.table_key, merge, by_time=by_time)
+        return Kernel(self.table_key, merge, by_time=by_time, numbered=numbered)
 
     def settings(self) -> dict[str, str]:
         """What a merge goes by, the key, and what order changes count in."""

@@ -83,6 +83,11 @@ class Source(Node):
         """Its rows are changes of a table, not events."""
         return self.layout is not None and self.layout.key is not None
 
+    @property
+    def is_numbered(self) -> bool:
+        """A column says which of the rows of one time comes first."""
+        return self.layout is not None and self.layout.sequence not in (None, self.layout.start)
+
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns of the payload."""
