@@ -16,6 +16,8 @@ from anabranch.engines.embedded.live import live as run_live
 from anabranch.engines.embedded.run import ROWS
 from anabranch.engines.embedded.run import run as run_job
 from anabranch.model.batch import Batch
+from anabranch.model.clock import Clock
+from anabranch.model.clock_columns import clock_of
 from anabranch.model.validity import Policy
 from anabranch.plan.stream import Stream
 
@@ -34,6 +36,12 @@ class Run(Iterator[Any]):
     def __next__(self) -> Any:
         output = next(self._output)
         return output[""] if list(output) == [""] else output
+
+    @property
+    def clock(self) -> Clock:
+        """What the ticks of its one output are; of several outputs, numbers."""
+        nodes = list(self.job.outputs.values())
+        return clock_of(nodes[0].clock) if len(nodes) == 1 else Clock.TICKS
 
     def close(self) -> None:
         """Read no further."""

@@ -155,6 +155,8 @@ def _check_sink(job: PlanJob, *, embedded: bool) -> None:
         error = ValueError("[sink] format is parquet or jsonl on Spark, and it is 'arrow'")
         error.add_note("Add --engine embedded, or leave format out.")
         raise error
+    if embedded and job.out_file is not None:
+        FileOutput(job.out_file).check(job.stream.schema)
     if job.out_file is not None and job.out_file != STANDARD:
         FileOutput(job.out_file).check()
         check_writable(nearest(Path(job.out_file).parent), f"sink ({job.out_file})")

@@ -177,7 +177,7 @@ def job_of_sections(file: Path, sections: Mapping[str, Any]) -> PlanJob:
             file,
             stream,
             {name: one.ends() for name, one in sources.items()},
-            section(PlanSinkSection, sections.get("sink", {}), "[sink]"),
+            _sink(sections.get("sink", {}), "[sink]"),
             section(SparkSection, sections.get("spark", {}), "[spark]"),
         )
     )
@@ -202,7 +202,7 @@ def job_of_program(
         file,
         stream,
         dict(ends),
-        section(PlanSinkSection, names.get("SINK", {}), "SINK"),
+        _sink(names.get("SINK", {}), "SINK"),
         section(SparkSection, names.get("SPARK", {}), "SPARK"),
     )
     for name in job.sources:
@@ -216,6 +216,14 @@ def job_of_program(
                 f"SOURCES has {name!r}, and the plan has no such source", name, job.sources, "It has"
             )
     return _checked(job)
+
+
+def _sink(values: Any, name: str) -> PlanSinkSection:
+    """The sink of a plan, whose format, if one is written, is that of its file."""
+    sink = section(PlanSinkSection, values, name)
+    sink.check()
+    sink.check_format(values.get("format"))
+    return sink
 
 
 def _checked(job: PlanJob) -> PlanJob:

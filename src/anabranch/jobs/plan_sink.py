@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from anabranch.connectors.files.formats import format_of
 from anabranch.jobs.ends import SinkSection
 from anabranch.jobs.sections import one_of
 
@@ -30,6 +31,19 @@ class PlanSinkSection(SinkSection, kw_only=True):
         if self.path is not None and self.format == "arrow":
             return
         SinkSection.check(self)
+
+    def check_format(self, given: str | None) -> None:
+        """Raise where a format is written beside a file, and the file is in another."""
+        if given is None or self.path is not None or self.needs_spark is not None:
+            return
+        place = self.file or STANDARD
+        told = format_of(place).value
+        if given == told:
+            return
+        what = "standard output" if place == STANDARD else repr(place)
+        error = ValueError(f"[sink] format is {given!r}, and {what} is written as {told!r}")
+        error.add_note("The ending of a file tells its format: leave format out, or give another ending.")
+        raise error
 
     @property
     def needs_spark(self) -> str | None:

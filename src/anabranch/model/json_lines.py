@@ -8,13 +8,15 @@
 
 A null end, old_end or time is infinite. Times are numbers of ticks, or all of them moments
 (``"2026-03-01T10:00:00Z"``, with their time zone) or dates (``"2026-03-01"``). Any element may name its
-input. Payload values are null, booleans, integers, finite numbers, text, lists and objects; what JSON has no
-type for is refused, or written as text where that is asked for. Nothing is nested deeper than 200 levels, and
-of equal keys in one object the last one counts.
+input. Payload values are null, booleans, integers, finite numbers, text, lists and objects. Instants, dates,
+times of day and lengths of time are ISO 8601 text, which is read back as what it was where the columns of a
+source say so. What else JSON has no type for is refused, or written as text where that is asked for. Nothing
+is nested deeper than 200 levels, and of equal keys in one object the last one counts.
 """
 
 import math
 from collections.abc import Mapping
+from datetime import date, datetime, time, timedelta
 from typing import Any, TypeAlias, assert_never
 
 import msgspec
@@ -39,7 +41,7 @@ class UnwritableError(AnabranchError, ValueError):
 
     def __init__(self, value: object, *, role: str = "") -> None:
         super().__init__(f"JSON has no type for {role}{value!r} ({type(value).__name__})")
-        self.add_note("Write such values as text (--text), or write Parquet or Arrow files.")
+        self.add_note("Write Parquet or Arrow files, or cast the column to text (convert and merge: --text).")
 
 
 class _Insert(msgspec.Struct, tag_field="kind", tag="insert", forbid_unknown_fields=True, omit_defaults=True):
@@ -187,17 +189,17 @@ def encode(item: Item, *, as_text: bool = False, clock: Clock = Clock.TICKS) -> 
 
 
 def _record(element: Element | Control, name: str | None, as_text: bool, clock: Clock) -> _Record:
-    def time(tick: int) -> int | str | None:
+    def until(tick: int) -> int | str | None:
         return None if tick == FOREVER else _written(tick, clock)
 
     match element:
         case Insert(payload, start, end):
-            return _Insert(_written(start, clock), time(end), json_payload(payload, as_text), name)
+            return _Insert(_written(start, clock), until(end), json_payload(payload, as_text), name)
         case Adjust(payload, start, old_end, end):
-            ends = time(old_end), time(end)
+            ends = until(old_end), until(end)
             return _Adjust(_written(start, clock), *ends, json_payload(payload, as_text), name)
         case Stable(tick):
-            return _Stable(time(tick), name)
+            return _Stable(until(tick), name)
         case Attach(guarantee):
             assert name is not None, "attach names its input"
             return _Attach(name, None if guarantee == BEGINNING else _written(guarantee, clock))
@@ -227,6 +229,8 @@ def _json_value(value: Any, as_text: bool) -> Any:
             return value
         case list() | tuple():
             return [_json_value(item, as_text) for item in value]
+        case datetime() | date() | time() | timedelta():
+            return msgspec.to_builtins(value)
         case Mapping():
             return {_json_key(key, as_text): _json_value(item, as_text) for key, item in value.items()}
         case _ if as_text:

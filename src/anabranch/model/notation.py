@@ -15,7 +15,10 @@ name needs no quotes. ∞ may be written ``inf``. Empty lines and lines that beg
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import date, datetime, time, timedelta
 from typing import Any, assert_never
+
+import msgspec
 
 from anabranch.errors import AnabranchError
 from anabranch.model.clock import Clock, iso_text, one_clock, tick_of_iso, tick_text
@@ -218,10 +221,18 @@ def payload_text(payload: Payload, *, as_text: bool = False) -> str:
     return _json(dict(value) if isinstance(value, Mapping) else value)
 
 
+def _as_iso(value: Any) -> str:
+    """Times as text, as in JSON lines."""
+    if isinstance(value, datetime | date | time | timedelta):
+        return str(msgspec.to_builtins(value))
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+
+
 def _json(value: Any) -> str:
     try:
-        return json.dumps(value, ensure_ascii=False)
+        return json.dumps(value, ensure_ascii=False, default=_as_iso)
     except TypeError as reason:
         error = NotationError(f"the notation writes JSON values: {reason}")
-        error.add_note("Write such values as text (--text), or write Parquet or Arrow files.")
+        way_out = "Write Parquet or Arrow files, or cast the column to text (convert and merge: --text)."
+        error.add_note(way_out)
         raise error from None

@@ -3,16 +3,20 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from anabranch.connectors.files.formats import STANDARD
+from anabranch.connectors.files.json_rows import are_times, as_written
 from anabranch.connectors.files.local_path import local_path
 from anabranch.connectors.files.reading import Source as Recorded
 from anabranch.connectors.folder.reading import ENDINGS
 from anabranch.connectors.folder.row_feeds import row_intakes, rows_in
 from anabranch.engines.embedded.feeds import Extent, Feed
 from anabranch.engines.embedded.intake import Intake, element_intake
+from anabranch.model.batch import Batch
 from anabranch.model.origin import Origin
 from anabranch.model.validity import Quarantine, Rule, Violation
 from anabranch.plan.source import Source
@@ -65,15 +69,52 @@ def _elements(
     for one, size in zip(recorded, sizes, strict=True):
         broken: list[Violation] = []
         number = 0
-        for batch in one.batches(policy=Quarantine(broken.append), progress=_Within(extent, before, size)):
-            origin = Origin(np.arange(number + 1, number + 1 + len(batch)), None, (one.path,))
-            number += len(batch)
-            taken = element_intake(source, batch, origin, replica=replica or None)
+        for part in one.batches(policy=Quarantine(broken.append), progress=_Within(extent, before, size)):
+            batch, origin = part, Origin(np.arange(number + 1, number + 1 + len(part)), None, (one.path,))
+            number += len(part)
             refused = [_refusal(violation, one.path, replica) for violation in broken]
             broken.clear()
+            if one.format.is_lines and source.columns is not None:
+                batch, unfit = _with_times(batch, source.schema)
+                refused += [_unfit(one.path, replica, origin, row, why) for row, why in unfit.items()]
+                origin = origin.take(np.delete(np.arange(len(origin)), list(unfit)))
+            taken = element_intake(source, batch, origin, replica=replica or None)
             yield Intake(taken.spoken, refused)
         before += size
         extent.done = before
+
+
+def _with_times(batch: Batch, schema: pa.Schema) -> tuple[Batch, dict[int, str]]:
+    """Elements of lines with texts of times as what the columns of a source say, and those that are none."""
+    payload, unfit = batch.payload, dict[int, str]()
+    for field in schema:
+        place = payload.schema.get_field_index(field.name)
+        if place < 0 or not are_times(field.type) or payload.column(place).type == field.type:
+            continue
+        try:
+            column = as_written(payload.column(place), field.type)
+        except (ValueError, pa.ArrowException):
+            column, wrong = _one_by_one(payload.column(place), field)
+            unfit = wrong | unfit
+        payload = payload.set_column(place, field, column)
+    batch = batch.with_payload(payload)
+    return (batch.take(np.delete(np.arange(len(batch)), list(unfit))) if unfit else batch), unfit
+
+
+def _one_by_one(column: Any, field: pa.Field) -> tuple[Any, dict[int, str]]:
+    parts, unfit = [], dict[int, str]()
+    for row in range(len(column)):
+        try:
+            parts.append(as_written(column.slice(row, 1), field.type))
+        except (ValueError, pa.ArrowException) as reason:
+            parts.append(pa.nulls(1, field.type))
+            unfit[row] = f"column {field.name!r}: {reason}"
+    return pa.concat_arrays(parts), unfit
+
+
+def _unfit(path: str, replica: str, origin: Origin, row: int, why: str) -> Refusal:
+    place = f"{path} element {origin.number[row]}"
+    return Refusal(Rule.MALFORMED.value, why, replica, place, "")
 
 
 @dataclass(frozen=True, slots=True)

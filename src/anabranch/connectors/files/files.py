@@ -1,10 +1,14 @@
 """Streams in files, by name."""
 
 from collections.abc import Iterable, Iterator
+from os import PathLike, fspath
+from typing import Any, cast
 
 from anabranch.connectors.files.reading import Source
 from anabranch.connectors.files.writing import Target
+from anabranch.connectors.running import Run
 from anabranch.model.batch import Batch
+from anabranch.model.clock import Clock
 from anabranch.model.elements import Element, Tagged
 from anabranch.model.validity import Policy
 
@@ -21,14 +25,29 @@ def read(
 
 
 def write(
-    path: str,
+    path: str | PathLike[str],
     stream: Batch | Iterable[Batch] | Iterable[Element | Tagged],
     *,
     format: str | None = None,  # noqa: A002
     dialect: str | None = None,
 ) -> int:
-    """Write a stream to a file, whole or not at all; how many elements that was."""
-    return Target.named(path, format, dialect).write(_batches(stream))
+    """Write a stream to a file, whole or not at all; how many elements that was.
+
+    Times of what `run` gives are written as what they are, those of batches and elements as ticks.
+    """
+    where, what = cast(Any, path), cast(Any, stream)
+    if not isinstance(where, str | PathLike):
+        error = TypeError(f"write takes a path and then a stream, and the path is {path!r:.100}")
+        error.add_note("Write write('out.parquet', stream).")
+        raise error
+    if isinstance(what, str | PathLike) or not isinstance(what, Iterable):
+        error = TypeError(f"write takes a path and then a stream, and the stream is {stream!r:.100}")
+        error.add_note("Give a Batch, elements, or what anabranch.run gives.")
+        raise error
+    clock = stream.clock if isinstance(stream, Run) else Clock.TICKS
+    if dialect is not None:
+        clock = Clock.TICKS
+    return Target.named(fspath(path), format, dialect, clock=clock).write(_batches(stream))
 
 
 def _batches(stream: Batch | Iterable[Batch] | Iterable[Element | Tagged]) -> Iterator[Batch]:

@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.json
 
-from anabranch.connectors.files.time_texts import holds_times, ticks_of, times_of
+from anabranch.connectors.files.time_texts import holds_times, length_of, ticks_of, times_of
 
 _SPACE = b" \t\r\n"
 _DEEPEST = 100
@@ -235,6 +235,18 @@ def _value(said: Any, dtype: pa.DataType) -> Any:
     return read(said, dtype)
 
 
+def as_written(column: Any, dtype: pa.DataType) -> Any:
+    """A column of lines, in which times are text, as the type that it was written from."""
+    return pa.array([_value(said, dtype) for said in column.to_pylist()], dtype)
+
+
+def are_times(dtype: pa.DataType) -> bool:
+    """There are values in a type, however deep, that lines hold as text of times."""
+    if any(is_kind(dtype) for is_kind, _ in _SPELLED):
+        return True
+    return any(are_times(dtype.field(n).type) for n in range(dtype.num_fields))
+
+
 def _key(said: str, dtype: pa.DataType) -> Any:
     """What the name of a field stands for as the key of a map."""
     return int(said) if pa.types.is_integer(dtype) else _value(said, dtype)
@@ -244,4 +256,5 @@ _SPELLED: list[tuple[Any, Any]] = [
     (pa.types.is_timestamp, ticks_of),
     (pa.types.is_date, lambda text, _: date.fromisoformat(text)),
     (pa.types.is_time, lambda text, _: time.fromisoformat(text)),
+    (pa.types.is_duration, length_of),
 ]

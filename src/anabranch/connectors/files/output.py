@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch.connectors.files.formats import STANDARD, checked_format
-from anabranch.connectors.files.writing import Target
+from anabranch.connectors.files.writing import Target, unwritable
 from anabranch.engines.whole_file import whole_file
 from anabranch.model.batch import Batch, Kind, concat
 from anabranch.model.clock_columns import clock_of, time_type
-from anabranch.model.schema import conformed
+from anabranch.model.schema import SchemaError, conformed
 from anabranch.plan.stream import Stream
 from anabranch.rows.text import text_of
 
@@ -45,9 +45,19 @@ class FileOutput:
         clock = clock_of(stream.node.clock)
         return Target(self.path, form, None, self.path == STANDARD, clock).write(batches)
 
-    def check(self) -> None:
-        """Raise where its name tells no format."""
-        checked_format(self.path, self.format, None)
+    def check(self, schema: pa.Schema | None = None) -> None:
+        """Raise where its name tells no format, or the format holds no values of a column."""
+        form = checked_format(self.path, self.format, None)
+        for field in schema if schema is not None and form.is_lines else ():
+            if (kind := unwritable(field.type)) is not None:
+                what = "standard output is" if self.path == STANDARD else f"{self.path} is"
+                error = SchemaError(
+                    f"lines hold no {kind}, column {field.name!r} is {field.type}, and {what} {form.value}"
+                )
+                error.add_note('Write a file that ends in .parquet or .arrow: file = "out.parquet".')
+                cast = f"with_columns({field.name}=col({field.name!r}).cast('string'))"
+                error.add_note(f"Or cast the column to text: {cast}.")
+                raise error
 
 
 @dataclass(frozen=True, slots=True)

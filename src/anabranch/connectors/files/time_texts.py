@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -101,6 +102,23 @@ def ticks_of(text: str, dtype: pa.DataType) -> int:
             return int(_all_at_once(pa.array([text]), dtype)[0].value)
         except (pa.ArrowException, ValueError):
             raise reason from None
+
+
+def length_of(text: str, dtype: pa.DataType) -> int:
+    """The length of time that an ISO 8601 duration stands for, in the unit of a type.
+
+    >>> length_of("P1DT0.5S", pa.duration("ms"))
+    86400500
+    """
+    try:
+        length = msgspec.convert(text, timedelta)
+    except msgspec.ValidationError:
+        rule = "a length of time is an ISO 8601 duration such as PT1.5S"
+        raise ValueError(f"{rule}, {text!r} is not") from None
+    found, rest = divmod(length // _MICROSECOND * _PER_SECOND[dtype.unit], 10**6)
+    if rest:
+        raise ValueError(f"{text!r} is finer than {dtype}")
+    return found
 
 
 def in_zone(value: Any, dtype: pa.DataType) -> Any:

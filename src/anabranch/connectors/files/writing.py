@@ -133,6 +133,25 @@ class Target:
         return pa.ipc.new_stream(final, schema) if self.path == STANDARD else pa.ipc.new_file(final, schema)
 
 
+def unwritable(dtype: pa.DataType) -> str | None:
+    """What lines have no words for in a type, however deep; None: they hold all of its values."""
+    if pa.types.is_dictionary(dtype):
+        return unwritable(dtype.value_type)
+    for is_kind, what in (
+        (pa.types.is_map, "maps"),
+        (pa.types.is_decimal, "decimals"),
+        (pa.types.is_binary, "bytes"),
+        (pa.types.is_large_binary, "bytes"),
+        (pa.types.is_binary_view, "bytes"),
+        (pa.types.is_fixed_size_binary, "bytes"),
+        (pa.types.is_interval, "intervals of months and days"),
+    ):
+        if is_kind(dtype):
+            return what
+    found = (unwritable(dtype.field(n).type) for n in range(dtype.num_fields))
+    return next((what for what in found if what is not None), None)
+
+
 def _without_maps(batch: Batch) -> Batch:
     maps = [field.name for field in batch.payload.schema if pa.types.is_map(field.type)]
     if maps:
