@@ -2,6 +2,7 @@
 
 import json
 
+import pyarrow as pa
 import pytest
 
 import anabranch as ab
@@ -101,3 +102,43 @@ def test_a_name_that_only_rows_could_have_is_reported_with_the_number_of_rows():
     fine = source(lossy=["north"]).merge().open()
     fine.push("g", rows("north", 1))
     assert not fine.status().remarks()
+
+
+def test_rows_of_a_mapping_need_not_say_whose_they_are():
+    bare = [{"room": "A", "at": at} for at in (1, 5)]
+    forms = [
+        bare,
+        pa.Table.from_pylist(bare),
+        [pa.RecordBatch.from_pylist(bare)],
+        pa.Table.from_pylist(bare).to_batches(),
+    ]
+    outputs = []
+    for form in forms:
+        relation = ab.Relation()
+        for batch in ab.run(source().merge(), {"g": {"north": form, "south": rows("other", 1, 5)}}):
+            relation.apply(batch)
+        outputs.append(sorted((one.payload["room"], one.start) for one in relation.events()))
+    assert outputs == [[("A", 1), ("A", 5)]] * len(forms)
+
+
+@pytest.mark.parametrize(
+    ("setting", "word", "value"),
+    [("policy", "final", "FinalOnly()"), ("pace", "slowest", "Pace.SLOWEST"), ("on_late", "drop", "Drop()")],
+)
+def test_a_word_of_job_files_is_refused_in_python_with_the_value_to_write(setting, word, value):
+    told = refusal(lambda: source().merge(**{setting: word}))
+    assert f"Write {setting}={value}, after: from anabranch import" in told
+    assert f"{setting} is one of" in refusal(lambda: source().merge(**{setting: "fnial"}))
+
+
+@pytest.mark.parametrize("given", ["final = true", "open_only = true", 'key = "room"'])
+def test_a_history_with_what_only_current_values_have_is_refused_when_the_file_is_read(
+    given, tmp_path, capsys
+):
+    (tmp_path / "feeds").mkdir()
+    (tmp_path / "job.toml").write_text(
+        '[source]\npath = "feeds"\n[merge]\nstart = "at"\ndisorder = 2\n'
+        f'[sink.table]\npath = "out"\nkind = "history"\n{given}\n'
+    )
+    assert main(["run", str(tmp_path / "job.toml")]) == 2
+    assert f"this one is 'history', with {given.split(' ')[0]}" in capsys.readouterr().err

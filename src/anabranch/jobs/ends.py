@@ -171,6 +171,7 @@ class TableSinkSection(Section):
                 error.add_note(SCD)
             raise
         one_of("[sink.table] format", self.format, dict.fromkeys(("delta", "parquet")))
+        self.shape().check()
 
 
 class SinkSection(Section):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from anabranch.kernels.merge.settings import Generalise, OnBroken, case_named, checked
+from anabranch.kernels.merge.settings import Generalise, OnBroken, case_named, checked, note_value
 from anabranch.model.output_policy import FirstThenFinal, OutputPolicy, Pace
 from anabranch.model.properties import Case
 from anabranch.model.validity import Policy, check_policy
@@ -21,6 +21,24 @@ def merge_settings(
     on_late: Policy | None,
 ) -> dict[str, Any]:
     """The fields of a merge's node; raises where one is not of its kind."""
+    given = {"on_broken": on_broken, "on_late": on_late, "policy": policy, "pace": pace}
+    try:
+        return _checked(case, policy, pace, identity, remember, on_broken, on_late)
+    except TypeError as error:
+        for name, value in given.items():
+            note_value(error, name, value)
+        raise
+
+
+def _checked(
+    case: Case | str | None,
+    policy: OutputPolicy | None,
+    pace: Pace,
+    identity: str | Iterable[str] | None,
+    remember: int,
+    on_broken: OnBroken | None,
+    on_late: Policy | None,
+) -> dict[str, Any]:
     check_policy("on_broken", on_broken, Generalise)
     check_policy("on_late", on_late)
     generalises = isinstance(on_broken, Generalise)

@@ -103,12 +103,13 @@ def write_table(
     kept = _KEPT[format] if keep is None else span(keep, "keep")
     if not isinstance(kept, timedelta) or kept < timedelta(0):
         raise ValueError(f"keep is a length of time such as '7 days', not {keep!r}")
+    shape = TableShape(kind, format, names_of(key) or (), open_only=open_only, final=final)
+    shape.check()
     place, base = local_path(path), local_path(checkpoint)
     aside = local_path(quarantine) if quarantine is not None else place / QUARANTINE
     check_elements(rows, TableError)
     if kind == "history":
         check_one_row(rows.schema["kind"].metadata.get(SEVERAL))
-    shape = TableShape(kind, format, names_of(key) or (), open_only=open_only, final=final)
     columns = element_columns(rows.schema)
     shape.view(columns)
     check_streaming(rows)
@@ -168,6 +169,22 @@ class TableShape:
     open_only: bool = False
     final: bool = False
 
+    def check(self) -> None:
+        """Raise where its words do not go together, whatever its columns are."""
+        given = {"key": self.key, "open_only": self.open_only, "final": self.final}
+        odd = [name for name, value in given.items() if value]
+        if self.kind in KINDS and self.kind != "current" and odd:
+            error = ValueError(
+                f"key, open_only and final are of tables of kind 'current', this one is {self.kind!r}, with "
+                f"{' and '.join(odd)}"
+            )
+            error.add_note(f'Leave {" and ".join(odd)} out, or write kind = "current".')
+            raise error
+        if self.kind == "current" and not self.key:
+            error = ValueError("a table of current values has a key, and none is given")
+            error.add_note('Name the columns that tell its rows apart: key = "sensor".')
+            raise error
+
     def settings(self) -> dict[str, str]:
         """What a checkpoint fixes of it."""
         return sink_settings(self.kind, self.format, self.key, open_only=self.open_only, final=self.final)
@@ -205,8 +222,7 @@ def _target(form: str) -> Callable[..., Target]:
 
 def view_of(kind: str, columns: pa.Schema, key: tuple[str, ...], *, open_only: bool, final: bool) -> View:
     """The kind of table that people name, for element rows of these columns."""
-    if kind != "current" and (key or open_only or final):
-        raise ValueError(f"key, open_only and final are of tables of kind 'current', this one is {kind!r}")
+    TableShape(kind, "delta", key, open_only=open_only, final=final).check()
     match kind:
         case "elements":
             return Elements(columns)

@@ -177,7 +177,7 @@ def _in_columns(source: Source, batch: Batch) -> Batch:
 
 def _rows(source: Source, given: Any, replica: str | None, heard: int) -> Intake:
     assert source.layout is not None
-    rows, unfit = rows_in_columns(source, given)
+    rows, unfit = rows_in_columns(source, given, replica)
     if not rows.num_rows:
         return Intake([], [])
     place = Place(source.name, heard + 1, heard + 1)
@@ -244,15 +244,23 @@ def _name(source: Source, replica: str | None) -> str:
     return replica
 
 
-def rows_in_columns(source: Source, given: Any) -> tuple[pa.RecordBatch, dict[int, dict[str, str]]]:
-    """Rows of any form in the columns of a source; those that do not fit are null, and have a reason."""
+def rows_in_columns(
+    source: Source, given: Any, replica: str | None = None
+) -> tuple[pa.RecordBatch, dict[int, dict[str, str]]]:
+    """Rows of any form in the columns of a source; those that do not fit are null, and have a reason.
+
+    Where it is known which ``replica`` sent them, they need not say it.
+    """
     assert source.columns is not None, "rows have columns"
     if isinstance(given, Mapping):
         given = [given]
     given = _iterable(source, given, "rows")
     if isinstance(given, Iterable) and not hasattr(given, "__arrow_c_stream__") and not _is_arrow(given):
-        return _fitting([_row(source, row) for row in given], source.columns)
+        return _fitting([_of_replica(source, _row(source, row), replica) for row in given], source.columns)
     table = pa.Table.from_batches([given]) if isinstance(given, pa.RecordBatch) else pa.table(given)
+    own = None if source.layout is None else source.layout.replica
+    if replica is not None and own is not None and own not in table.schema.names:
+        table = table.append_column(own, pa.repeat(pa.scalar(replica, pa.string()), table.num_rows))
     missing = [name for name in source.columns.names if name not in table.schema.names]
     if missing:
         error = SchemaError(
@@ -265,6 +273,12 @@ def rows_in_columns(source: Source, given: Any) -> tuple[pa.RecordBatch, dict[in
     if not batches:
         return pa.RecordBatch.from_pylist([], source.columns), {}
     return conformed(batches[0], source.columns), {}
+
+
+def _of_replica(source: Source, row: dict[str, Any], replica: str | None) -> dict[str, Any]:
+    """A row, whose column of the replica says it."""
+    own = None if source.layout is None else source.layout.replica
+    return row if replica is None or own is None or row.get(own) is not None else {**row, own: replica}
 
 
 def _fitting(

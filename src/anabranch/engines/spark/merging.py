@@ -1,6 +1,5 @@
 """How the replicas that rows name are merged, as one value: what `merge` and `merge_changes` are told."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,8 +8,8 @@ import pyarrow as pa
 
 from anabranch.kernels.answers import Answers
 from anabranch.kernels.merge.merge import Merge
-from anabranch.kernels.merge.settings import Generalise, case_named, checked
-from anabranch.model.output_policy import POLICIES, FirstThenFinal, OutputPolicy, Pace
+from anabranch.kernels.merge.settings import Generalise, case_named, checked, note_value
+from anabranch.model.output_policy import FirstThenFinal, OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.validity import Drop, Policy, Quarantine, Raise
 from anabranch.rows.layout import names_of
@@ -138,25 +137,9 @@ def merging_of(
         merging.check()  # which checks its settings, here and not in a worker
     except TypeError as error:
         for name in ("policy", "pace", "on_invalid", "on_broken", "on_late"):
-            _tell_value(error, name, getattr(merging, name))
+            note_value(error, name, getattr(merging, name))
         raise
     return merging
-
-
-def _tell_value(error: TypeError, name: str, given: object) -> None:
-    """Where a setting is a word, note the value that it stands for in job files, or all there are."""
-    if not isinstance(given, str):
-        return
-    answers = (Raise, Drop, Quarantine, Generalise) if name == "on_broken" else (Raise, Drop, Quarantine)
-    kinds = POLICIES if name == "policy" else {kind.__name__.lower(): kind for kind in answers}
-    values = {word: f"{kind.__name__}()" for word, kind in kinds.items()}
-    if name == "pace":
-        values = {pace.value: str(pace) for pace in Pace}
-    meant = values.get(given.lower())
-    if meant is None:
-        error.add_note(f"{name} is one of {', '.join(values.values())}, all of them names of anabranch.")
-    else:
-        error.add_note(f"Write {name}={meant}, after: from anabranch import {re.split('[(.]', meant)[0]}")
 
 
 def declared_properties(value: Any) -> Properties | None:

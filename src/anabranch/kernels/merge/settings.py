@@ -1,11 +1,13 @@
 """What a merge is made with, checked."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from anabranch.model.output_policy import POLICIES, Pace
 from anabranch.model.properties import Case, Fact, Properties
-from anabranch.model.validity import Policy
+from anabranch.model.validity import Drop, Policy, Quarantine, Raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,22 @@ def checked(name: str, value: Any, *kinds: type) -> Any:
             error.add_note(f"Make one: {value.__name__}().")
         raise error
     return value
+
+
+def note_value(error: TypeError, name: str, given: object) -> None:
+    """Where a setting is a word, note the value that it stands for in job files, or all there are."""
+    if not isinstance(given, str):
+        return
+    answers = (Raise, Drop, Quarantine, Generalise) if name == "on_broken" else (Raise, Drop, Quarantine)
+    kinds = POLICIES if name == "policy" else {kind.__name__.lower(): kind for kind in answers}
+    values = {word: f"{kind.__name__}()" for word, kind in kinds.items()}
+    if name == "pace":
+        values = {pace.value: str(pace) for pace in Pace}
+    meant = values.get(given.lower())
+    if meant is None:
+        error.add_note(f"{name} is one of {', '.join(values.values())}, all of them names of anabranch.")
+    else:
+        error.add_note(f"Write {name}={meant}, after: from anabranch import {re.split('[(.]', meant)[0]}")
 
 
 def check_name(name: Any) -> None:
