@@ -80,7 +80,10 @@ PROBES: dict[str, dict[str, Probe]] = {
         )
         for how in ("inner", "semi")
     },
-    "distinct": {"distinct": _over(lambda s: s.lasting(1).distinct())},
+    "distinct": {
+        "distinct()": _over(lambda s: s.lasting(1).distinct()),
+        'distinct("value")': _over(lambda s: s.lasting(1).distinct("value")),
+    },
     "final": {
         "final()": _over(lambda s: s.final()),
         "final(ordered=True)": _over(lambda s: s.final(ordered=True)),

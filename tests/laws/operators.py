@@ -163,6 +163,16 @@ def _distinct(random: Random, streams: Sequence[Stream]) -> Drawn:
     return Drawn(streams[0].lasting(1).distinct(), meaning)
 
 
+def _distinct_on_one(random: Random, streams: Sequence[Stream]) -> Drawn:
+    column = random.choice(["value", "n"])
+
+    def meaning(bags: Sequence[Bag], frontiers: Sequence[int]) -> Bag:
+        points = [(payload, start, start + 1) for payload, start, _ in bags[0]]
+        return distinct(points, [column], lambda row: identity(row[0]))
+
+    return Drawn(streams[0].lasting(1).distinct(column), meaning)
+
+
 def _final(random: Random, streams: Sequence[Stream]) -> Drawn:
     return Drawn(
         streams[0].final(ordered=random.random() < 0.5),
@@ -325,6 +335,7 @@ OPERATORS = (
     Operator("join", _join(["inner", "semi"]), inputs=2),
     Operator("left join", _join(["left", "anti"]), inputs=2, waits=True),
     Operator("distinct", _distinct),
+    Operator("distinct on one column", _distinct_on_one),
     Operator("final", _final, waits=True),
     Operator("sort", _sort, waits=True),
     Operator("merge", _merge, waits=True),

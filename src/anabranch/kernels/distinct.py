@@ -1,12 +1,13 @@
-"""Of point events that are equal on some columns and start together one: the first that is heard.
+"""Of point events that are equal on some columns and start together one: that of the least identity.
 
-It stays until it is removed; then the next one that was heard takes its place, if there is one. The promise
+So the order of arrival is not seen in what is left. Where the columns are not all, a row of a lesser identity
+takes the place of the one that was said, and where that is removed, the next greater one does. The promise
 is that of the input: whatever is said has the start of a row that came, and so it is no earlier.
 
 Memory: where nothing is removed, an entry per group that starts at the stable or later; else one per distinct
-payload of the group with how often it is there, and where payloads are more than the columns that are told
-apart, the payload. What the stable has passed goes with a sweep, when as many rows have come as there are
-entries. Cost: a look-up per row; of a group whose payloads differ, a look at those before it.
+payload of the group with how often it is there. Where payloads are more than the columns that are told apart,
+the payload of each entry. What the stable has passed goes with a sweep, when as many rows have come as there
+are entries. Cost: a look-up per row; of a group whose payloads differ, a look at those of lesser identities.
 """
 
 from collections.abc import Sequence
@@ -20,20 +21,22 @@ from anabranch.kernels.store.chains import NEXT, START, Keys, Nodes, chained, sw
 from anabranch.kernels.store.saved import version_of
 from anabranch.kernels.store.slot_columns import SlotColumns
 from anabranch.model.batch import Batch, Kind, concat
-from anabranch.model.compiled import compiled
+from anabranch.model.compiled import compiled, inlined
 from anabranch.model.identity import Words, identities
 from anabranch.model.murmur import mix
 from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING, FOREVER
 
-VERSION = 1
+VERSION = 2
 _LEAST = 1024
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _NO_WORDS = np.empty((0, 2), np.uint64)
+ROW, TAKES, LEAVES = range(3)
+"""What is said: a row as it came, a node's event that takes a place, one that leaves its place."""
 
 
 class Distinct:
-    """State: of each group and start the payloads that are there, the one that is said first.
+    """State: of each group and start the payloads that are there, in the order of their identities.
 
     >>> from anabranch.model.elements import Adjust, Insert
     >>> kernel = Distinct(["room"], pa.schema({"room": pa.string(), "by": pa.string()}))
@@ -53,18 +56,20 @@ class Distinct:
 
     def __init__(self, columns: Sequence[str], schema: pa.Schema, *, removable: bool = True) -> None:
         self.columns, self.schema, self.removable = tuple(columns), schema, removable
+        several = {*columns} != {*schema.names}
+        self.compared = removable or several
+        """Payloads of a group are told apart by their identities."""
         self.frontier = BEGINNING
         self.keys = Keys.of_capacity(_LEAST)
-        self.nodes = Nodes.of_capacity(_LEAST, removable=removable)
+        self.nodes = Nodes.of_capacity(_LEAST, removable=self.compared)
         self.nobody = Nodes.of_capacity(1, removable=False)
         """Chains are of two sides, and there is one here."""
-        several = {*columns} != {*schema.names}
-        self.payloads = SlotColumns(schema if removable and several else pa.schema([]))
+        self.payloads = SlotColumns(schema if several else pa.schema([]))
         self.payloads.grow(_LEAST)
         self._since, self._due = 0, _LEAST
 
     def push(self, name: str, batch: Batch) -> Result:
-        """The rows that are the first of their group, or take the one that is said away."""
+        """The rows that are the least of their group, and what they or removals put in another's place."""
         if batch.kind.any():
             counts = (batch.kind == Kind.INSERT) | ((batch.kind == Kind.ADJUST) & (batch.end == batch.start))
             batch = batch if counts.all() else batch.take(counts)
@@ -76,15 +81,16 @@ class Distinct:
             self.nodes = nodes
             self.payloads.grow(nodes.capacity)
         self.keys, number = self.keys.number(self._groups(batch))
-        words = self._words(batch) if self.removable else _NO_WORDS
+        words = self._words(batch) if self.compared else _NO_WORDS
         into, gone = np.empty(len(batch), np.int64), np.empty(len(batch), np.int64)
-        said = np.empty(2 * len(batch), np.int64)
+        said, how = np.empty(2 * len(batch), np.int64), np.empty(2 * len(batch), np.int8)
         rows = number, batch.start, batch.kind.astype(np.bool_), words
-        count, freed = _tell_apart(self.keys, self.nodes, *rows, said, into, gone)
+        keeps = self.removable
+        count, freed = _tell_apart(self.keys, self.nodes, *rows, keeps, said, how, into, gone)
         stored = into >= 0
         if self.payloads.schema.names and stored.any():
             self.payloads.put(into[stored], batch.take(stored).payload)
-        events = self._events(batch, said[:count])
+        events = self._events(batch, said[:count], how[:count])
         self.nodes.let_go(gone[:freed])
         return Result(events)
 
@@ -107,7 +113,7 @@ class Distinct:
         found, number = np.empty(self.nodes.used, np.int64), np.empty(self.nodes.used, np.int64)
         count = chained(self.keys, 0, self.nodes, self.frontier, found, number)
         found, number = found[:count], number[:count]
-        words = self.nodes.words[found] if self.removable else np.zeros((count, 2), np.uint64)
+        words = self.nodes.words[found] if self.compared else np.zeros((count, 2), np.uint64)
         group = self.keys.numbers.words[number]
         columns = {
             "group_low": group[:, 0],
@@ -129,13 +135,14 @@ class Distinct:
         entries, payload = state.batches
         column = {name: entries.column(name).to_numpy() for name in entries.schema.names}
         group = np.stack([column["group_low"], column["group_high"]], axis=1)
-        words = np.stack([column["low"], column["high"]], axis=1) if removable else _NO_WORDS
+        words = np.stack([column["low"], column["high"]], axis=1) if kernel.compared else _NO_WORDS
         kernel.nodes = kernel.nodes.with_room(len(group))
         kernel.payloads.grow(kernel.nodes.capacity)
         kernel.keys, number = kernel.keys.number(group)
         into, nothing = np.empty(len(group), np.int64), np.empty(len(group), np.int64)
         rows = number, column["start"], np.zeros(len(group), np.bool_), words
-        _tell_apart(kernel.keys, kernel.nodes, *rows, np.empty(len(group), np.int64), into, nothing)
+        said, how = np.empty(2 * len(group), np.int64), np.empty(2 * len(group), np.int8)
+        _tell_apart(kernel.keys, kernel.nodes, *rows, removable, said, how, into, nothing)
         kernel.nodes.matches[into] = column["count"]
         kernel.nodes.touched[0] = state.values["touched"]
         if kernel.payloads.schema.names:
@@ -154,17 +161,18 @@ class Distinct:
     def _words(self, batch: Batch) -> Words:
         return identities(batch.payload) if batch.__dict__.get("by") is not None else batch.identities
 
-    def _events(self, batch: Batch, said: Any) -> Batch:
-        """Rows as they came, and payloads that take the place of one that was removed."""
-        kept = said < 0
-        if not kept.any():
+    def _events(self, batch: Batch, said: Any, how: Any) -> Batch:
+        """Rows as they came, and payloads that take the place of another or leave theirs."""
+        others = how != ROW
+        if not others.any():
             return batch.take(said)
-        nodes = ~said[kept]
+        nodes, leaves = said[others], how[others] == LEAVES
         start = self.nodes.node[nodes, START]
-        nothing = np.zeros(len(nodes), np.int64)
-        taking = Batch(nothing.astype(np.int8), start, start + 1, nothing, self.payloads.at(nodes))
-        order = np.where(kept, len(batch) + np.cumsum(kept) - 1, said)
-        return concat([batch.plain(), taking]).take(order)
+        end = np.where(leaves, start, start + 1)
+        kinds = np.where(leaves, np.int8(Kind.ADJUST), np.int8(Kind.INSERT))
+        changed = Batch(kinds, start, end, np.where(leaves, start + 1, 0), self.payloads.at(nodes))
+        order = np.where(others, len(batch) + np.cumsum(others) - 1, said)
+        return concat([batch.plain(), changed]).take(order)
 
 
 @compiled
@@ -172,6 +180,13 @@ def _with_start(words: Any, start: Any, found: Any) -> None:
     for i in range(len(start)):
         found[i, 0] = mix(words[i, 0] + np.uint64(start[i]) * _SPREAD)
         found[i, 1] = words[i, 1]
+
+
+@inlined
+def _less(words: Any, one: Any, others: Any, other: Any) -> Any:
+    """One identity is before another."""
+    low, high = words[one, 0], others[other, 0]
+    return low < high or (low == high and words[one, 1] < others[other, 1])
 
 
 @compiled
@@ -182,14 +197,17 @@ def _tell_apart(
     start: Any,
     removal: Any,
     words: Any,
+    keeps: bool,
     said: Any,
+    how: Any,
     into: Any,
     gone: Any,
 ) -> tuple[int, int]:
     """Count rows in; how many things are said, and how many nodes are no longer needed.
 
-    Writes to ``said`` a row that is said, or a node (its complement) that takes the place of one that was; to
-    ``into`` the node that each row made, and to ``gone`` those that have no copies left.
+    ``keeps``: those that are not the least of their group are kept, for it may be removed. Writes to ``said``
+    a row or a node and ``how`` it is said, at most two for each row; to ``into`` the node that each row made,
+    and to ``gone`` those that are no longer in a chain, at most one for each row.
     """
     count = freed = 0
     for i in range(len(number)):
@@ -197,14 +215,13 @@ def _tell_apart(
         previous, node = np.int64(NONE), np.int64(keys.cells[number[i], 0])
         first = node
         if len(words):
-            while node >= 0 and not (
-                nodes.words[node, 0] == words[i, 0] and nodes.words[node, 1] == words[i, 1]
-            ):
+            while node >= 0 and _less(nodes.words, node, words, i):
                 nodes.touched[0] += 1
                 previous, node = node, nodes.node[node, NEXT]
         nodes.touched[0] += 1
+        known = node >= 0 and (len(words) == 0 or not _less(words, i, nodes.words, node))
         if removal[i]:
-            if node < 0:
+            if not known:
                 continue
             nodes.matches[node] -= 1
             if nodes.matches[node] > 0:
@@ -216,25 +233,32 @@ def _tell_apart(
                 nodes.node[previous, NEXT] = following
                 continue
             keys.cells[number[i], 0] = following
-            said[count] = i
+            said[count], how[count] = i, ROW
             count += 1
             if following >= 0:
-                said[count] = ~following
+                said[count], how[count] = following, TAKES
                 count += 1
-        elif node >= 0:
+        elif known:
             nodes.matches[node] += 1
-        else:
+        elif keeps or previous < 0:
             nodes.unused[0] -= 1
-            node = np.int64(nodes.free[nodes.unused[0]])
-            nodes.node[node, START], nodes.node[node, NEXT] = start[i], NONE
-            nodes.matches[node] = 1
+            new = np.int64(nodes.free[nodes.unused[0]])
+            nodes.node[new, START], nodes.node[new, NEXT] = start[i], node
+            nodes.matches[new] = 1
             if len(words):
-                nodes.words[node, 0], nodes.words[node, 1] = words[i, 0], words[i, 1]
-            into[i] = node
-            if first < 0:
-                keys.cells[number[i], 0] = node
-                said[count] = i
+                nodes.words[new, 0], nodes.words[new, 1] = words[i, 0], words[i, 1]
+            into[i] = new
+            if previous >= 0:
+                nodes.node[previous, NEXT] = new
+                continue
+            keys.cells[number[i], 0] = new
+            if first >= 0:
+                said[count], how[count] = first, LEAVES
                 count += 1
-            else:
-                nodes.node[previous, NEXT] = node
+                if not keeps:
+                    nodes.node[new, NEXT] = NONE
+                    gone[freed] = first
+                    freed += 1
+            said[count], how[count] = i, ROW
+            count += 1
     return count, freed

@@ -1,29 +1,25 @@
-"""Of point events that are equal on some columns and start together one.
+"""Of point events that are equal on some columns and start together the one that comes first in some order.
 
-Which one is for whoever says it, so what is meant is a condition: `is_distinct`. Where all columns are told
-apart there is no choice: `distinct`.
+Where all columns are told apart there is no choice, and no order is needed.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from anabranch.oracle.relation import Row
 
 
-def distinct(rows: Iterable[Row]) -> list[Row]:
-    """Every event once."""
-    return list(dict.fromkeys(rows))
-
-
-def is_distinct(rows: Sequence[Row], found: Sequence[Row], columns: Sequence[str]) -> bool:
-    """What was found is one event for each group that there is, and each is there."""
-    groups = Counter(_group(row, columns) for row in found)
-    return (
-        {*found} <= {*rows}
-        and {*groups} == {_group(row, columns) for row in rows}
-        and len(groups) == len(found)
-    )
+def distinct(
+    rows: Iterable[Row], columns: Sequence[str] | None = None, order: Callable[[Row], Any] | None = None
+) -> list[Row]:
+    """Every event once, or of each group the first."""
+    if columns is None:
+        return list(dict.fromkeys(rows))
+    assert order is not None, "there is a choice, and it does not depend on the order of arrival"
+    found: dict[tuple[Any, ...], Row] = {}
+    for row in sorted(rows, key=order):
+        found.setdefault(_group(row, columns), row)
+    return list(found.values())
 
 
 def _group(row: Row, columns: Sequence[str]) -> tuple[Any, ...]:

@@ -42,11 +42,19 @@ class Distinct(Node):
             "Give the source disorder=…, or stables in its rows.",
         )
 
+    @property
+    def _chooses(self) -> bool:
+        """Events of a group may differ, in a column that is not named."""
+        return {*self.columns} != {*self.schema.names}
+
     @cached_property
     def properties(self) -> Properties:
-        """A key, and no two that overlap; what is left out changes nothing else where nothing is removed."""
+        """A key, and no two that overlap; what is left out changes nothing else where nothing is removed.
+
+        Where events of a group may differ, one that comes later may take the place of one that is out.
+        """
         known = self.inputs[0].properties
-        if Fact.KEPT in known:
+        if Fact.KEPT in known and not self._chooses:
             facts = known.facts | {Fact.INSERT_ONLY}
         else:
             facts = known.keep(Fact.CLOSED, Fact.PUNCTUATED, Fact.COMPLETE).facts | {Fact.SHRINKING}
@@ -69,5 +77,4 @@ class Distinct(Node):
 
     def words(self) -> str:
         """On which columns, where that is not all."""
-        some = len(self.columns) < len(self.schema)
-        return f"distinct {', '.join(self.columns)}" if some else "distinct"
+        return f"distinct {', '.join(self.columns)}" if self._chooses else "distinct"

@@ -158,7 +158,10 @@ class Stream(RowOperators):
         )
 
     def distinct(self, *columns: str) -> "Stream":
-        """Of point events that are equal on these columns (none: on all) and start together the first."""
+        """Of point events that are equal on these columns (none: on all) and start together one.
+
+        Where they differ in other columns it is the one of the least identity, whatever comes first.
+        """
         return Stream(Distinct(inputs=(self.node,), columns=columns or tuple(self.node.schema.names)))
 
     def window(
