@@ -165,7 +165,16 @@ def replicas_of_changes() -> ab.Stream:
     return ab.union(rows.select("level"), source("c").select("level")).final()
 
 
+def windows_over_a_join() -> ab.Stream:
+    """Pairs of a room, once each, in windows by room; beside sessions, which are on a level of their own."""
+    pairs = source("a").join(source("b"), on="room", within=4).distinct("room", "level")
+    counts = pairs.window(6).group_by("room").agg(n=ab.count(), most=ab.col("level").max())
+    sessions = source("b").filter(ab.col("level") > 1).session(2).group_by("level").agg(n=ab.count())
+    return ab.union(counts.select("n"), sessions.select("n"))
+
+
 PLANS = {
+    "windows over a join": (windows_over_a_join, "ab"),
     "one level": (lambda: ab.union(source("a"), source("b").filter(ab.col("level") > 3)).lasting(9), "ab"),
     "several levels": (several_levels, "abc"),
     "side source": (side_source, "abc"),

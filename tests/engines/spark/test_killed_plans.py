@@ -20,7 +20,12 @@ KILLS = [("merged", 1), ("committed", 2)]
 """Where it is struck: a level has put state that Spark has not written; the sink is ahead of Spark."""
 
 
-@pytest.mark.parametrize("name", ["several levels", pytest.param("diamond", marks=pytest.mark.slow)])
+SLOW = ("diamond", "windows over a join")
+
+
+@pytest.mark.parametrize(
+    "name", ["several levels", *(pytest.param(one, marks=pytest.mark.slow) for one in SLOW)]
+)
 def test_a_plan_that_is_killed_gives_what_it_would_have_given(tmp_path, name):
     make, sources = PLANS[name]
     feed = Feed(tmp_path, sources, parts=4)
