@@ -268,3 +268,49 @@ def test_what_the_silence_of_a_complete_replica_removed_is_reported_with_the_way
     told = capsys.readouterr().err
     assert "events of east that west does not have were removed" in told
     assert "if replicas may lose rows, they are lossy" in told
+
+
+LATE_WINDOWS = """
+[sources.readings]
+path = "feeds"
+columns = { room = "string", level = "int64", at = "timestamp[us, tz=UTC]", replica = "string" }
+start = "at"
+disorder = "2 minutes"
+replica = "replica"
+lossy = true
+
+[plan]
+steps = ["merge", { window = "1 minute" }, { agg = { n = "count()" } }]
+
+[sink]
+file = "out.jsonl"
+"""
+
+
+def counted(place, *options):
+    (place / "job.toml").write_text(LATE_WINDOWS)
+    status = main(["run", str(place / "job.toml"), "--engine", "embedded", *options])
+    return status, [] if status else (place / "out.jsonl").read_text().splitlines()
+
+
+def test_windows_close_at_the_end_of_the_inputs_unless_the_run_is_not_to_finish(place, capsys):
+    """Rows of 12:00, 12:01 and 12:05, at most two minutes late: the last window is open."""
+    status, lines = counted(place)
+    assert status == 0
+    assert sum('"insert"' in line for line in lines) == 3
+    assert "the end of the inputs was taken for the end of the stream" in capsys.readouterr().err
+    status, lines = counted(place, "--no-finish")
+    assert status == 0
+    assert sum('"insert"' in line for line in lines) == 2
+    told = capsys.readouterr().err
+    assert "still open: " in told
+    assert "window holds 1" in told
+    _, _ = counted(place, "--no-finish", "--json")
+    end = json.loads(capsys.readouterr().out)
+    assert (end["finished"], end["open"]) == (False, {"merge": 1, "window": 1})
+
+
+def test_a_query_on_spark_is_not_finished(place, capsys):
+    (place / "job.toml").write_text(LATE_WINDOWS.replace('file = "out.jsonl"', 'path = "out"'))
+    assert main(["run", str(place / "job.toml"), "--once", "--finish"]) == 2
+    assert "goes on from its checkpoint: leave --finish out" in capsys.readouterr().err

@@ -134,6 +134,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch.cli.arguments import add_json
+from anabranch.cli.still_open import WAY_ON, open_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -154,6 +155,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="where a plan runs: on Spark (the default), or in this process, over what is there now",
     )
     parser.add_argument("--once", action="store_true", help="stop when all that is there has been read")
+    parser.add_argument(
+        "--finish",
+        action=argparse.BooleanOptionalAction,
+        help="take the end of what is read for the end of the stream, so that open windows come out: what a "
+        "run in this process does; on Spark a query goes on later, and is never finished",
+    )
     parser.add_argument("--check", action="store_true", help="say what would be done and why; start no query")
     parser.add_argument(
         "--strict",
@@ -171,6 +178,8 @@ def run(options: argparse.Namespace) -> int:
     from anabranch.jobs.plan_job import PlanJob
 
     job = read_job(options.file)
+    if options.finish and options.engine == "spark":
+        raise _not_finished(options)
     if isinstance(job, PlanJob):
         return run_plan(job, options)
     if options.engine == "embedded":
@@ -187,6 +196,16 @@ def run(options: argparse.Namespace) -> int:
     _say(f"starting Spark on {job.spark.master}", options)
     with session_of(job, log) as spark:
         return run_in(job, spark, options)
+
+
+def _not_finished(options: argparse.Namespace) -> ValueError:
+    error = ValueError(
+        f"--finish says that nothing comes after what {options.file} reads now, and a query on Spark goes on "
+        "from its checkpoint: leave --finish out, or write --engine embedded"
+    )
+    error.add_note("A window that was closed early would be wrong as soon as a later run reads a row of it.")
+    error.add_note("What is still open when all was read is told in the end.")
+    return error
 
 
 @contextmanager
@@ -295,6 +314,8 @@ def _conclude(
             "replicas": replicas,
             "remarks": _unmet(job, totals),
             "checkpoint": str(job.checkpoint),
+            "finished": False,
+            "open": totals.held(),
         }
         print(json.dumps({"end": end, **summary, **told}), flush=True)
         return
@@ -310,6 +331,8 @@ def _conclude(
             _say(words, options)
     if totals.all_refused:
         _say(ALL_REFUSED, options)
+    if any(totals.held().values()):
+        _say(f"{open_text(totals.held())}; {WAY_ON}", options)
     if totals.quarantined:
         _say(f"what was quarantined is in {job.quarantine}", options)
     _say(f"the merged stream is in {job.out}; the next run goes on from {job.checkpoint}", options)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from anabranch.cli.progress import progress
+from anabranch.cli.still_open import WAY_ON, open_text
 
 if TYPE_CHECKING:
     from anabranch.connectors.files.output import FileOutput, FolderOutput
@@ -115,7 +116,13 @@ def _run_embedded(job: PlanJob, options: argparse.Namespace) -> int:
     with _Aside(job) as aside, progress(job.file.name) as told:
         answer = Quarantine(aside)
         running = run(
-            job.stream, job.inputs(), on_invalid=answer, on_broken=answer, on_late=answer, progress=told
+            job.stream,
+            job.inputs(),
+            finish=options.finish is not False,
+            on_invalid=answer,
+            on_broken=answer,
+            on_late=answer,
+            progress=told,
         )
         counted = _Counted(running)
         with closing(running), _told_if_stopped(job):
@@ -179,6 +186,8 @@ def _conclude(
     rows = sum(source.heard for source in status.sources.values())
     frontier = status.outputs.get("", next(iter(status.outputs.values())))
     all_refused = 0 < rows <= sum(status.refused.values()) and not counted.out
+    finished = options.finish is not False
+    held = {name: report.live for name, report in status.operators.items() if report.live}
     stream = sys.stderr if job.out == "standard output" else sys.stdout
     if options.json:
         told: dict[str, Any] = {
@@ -190,11 +199,17 @@ def _conclude(
             **time_field("stable", frontier),
             "sources": {name: source.heard for name, source in status.sources.items()},
             "sink": job.out,
+            "finished": finished,
+            "open": held,
         }
         print(json.dumps(told), file=stream, flush=True)
         return all_refused
     refused = "".join(f", {count:,} {rule}" for rule, count in status.refused.items())
     say(f"all was read: {rows:,} in, {counted.out:,} out{refused}; stable to {tick_text(frontier)}")
+    if finished:
+        say("the end of the inputs was taken for the end of the stream; --no-finish leaves it open")
+    elif held:
+        say(f"{open_text(held)}; {WAY_ON}")
     for name, report in status.operators.items():
         counts = [f"{count:,} {what}" for what, count in report.counts.items() if count]
         if counts:

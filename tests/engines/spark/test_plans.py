@@ -44,6 +44,30 @@ def test_a_row_for_which_a_step_fails_is_set_aside_and_nothing_else_is_lost(spar
     assert len(aside.read_text().splitlines()) == 20 - len(rows)
 
 
+def test_what_a_query_over_what_is_there_leaves_open_is_what_a_run_leaves_that_is_not_to_finish(
+    spark, tmp_path
+):
+    make, sources = PLANS["windows over a join"]
+    feed = Feed(tmp_path, sources)
+    for _ in range(2):
+        feed.put()
+    query = sp.write_folder(
+        sp.frame(make(), feed.frames(spark)),
+        tmp_path / "out",
+        checkpoint=tmp_path / "checkpoint",
+        available_now=True,
+    )
+    sp.wait(query)
+    relation = ab.Relation()
+    run_here = ab.run(make(), {name: tmp_path / name for name in sources}, finish=False)
+    for batch in run_here:
+        relation.apply(batch)
+    assert bag(relation_of(tmp_path / "out")) == bag(relation)
+    held = {name.rpartition(" ")[2]: one["live"] for name, one in sp.status(query).operators.items()}
+    assert held["window"] == run_here.status().operators["window"].live > 0
+    assert held["session"] == run_here.status().operators["session"].live > 0
+
+
 class TestWhatIsRefused:
     """Before a query is started."""
 

@@ -86,6 +86,11 @@ class Totals:
         refused = self.quarantined + self.dropped
         return 0 < refused >= self.heard and not self.said and not self.advanced
 
+    def held(self) -> dict[str, int]:
+        """How many events or partial results each operator holds for what comes later."""
+        operators = {} if self.last is None else self.last.operators
+        return {name: counts["live"] for name, counts in operators.items() if counts["live"]}
+
 
 def follow(
     query: StreamingQuery,
