@@ -100,6 +100,12 @@ class Folder:
         """No: the files of a replica are in the order of their names."""
         return False
 
+    def in_zone(self, zone: str | None) -> "Folder":
+        """The same, with texts of times that name no zone in this one, unless another was asked for."""
+        if zone is None or "zone" in self.options:
+            return self
+        return replace(self, options={**self.options, "zone": zone})
+
     def provenance(self, layout: Layout) -> Provenance:
         """The folder, and whether rows are numbered by its files and lines, replica by replica."""
         own = self.adds_replica and layout.replica == REPLICA

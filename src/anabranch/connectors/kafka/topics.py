@@ -2,11 +2,12 @@
 
 import base64
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import msgspec
+import pyarrow as pa
 
 from anabranch.connectors.files.debezium import Debezium
 from anabranch.connectors.files.envelope_columns import with_change
@@ -45,6 +46,8 @@ class Kafka:
     sparkSession: "SparkSession"  # noqa: N815
     schema: "StructType"
     feeds: Feeds
+    has_zone: bool = False
+    """The zone of texts of times was asked for; else it is that of the session."""
 
     def __repr__(self) -> str:
         names = ", ".join(name for name, _, _ in self.feeds.topics.values())
@@ -70,6 +73,15 @@ class Kafka:
     def channels(self) -> bool:
         """Yes: each partition of a topic is one, and there may be more of them at any time."""
         return True
+
+    def in_zone(self, zone: str | None) -> "Kafka":
+        """The same, with texts of times that name no zone in this one, unless another was asked for."""
+        if zone is None or self.has_zone:
+            return self
+        known = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.feeds.columns)))
+        columns = pa.schema([field.with_type(_in_zone(field.type, zone)) for field in known])
+        encoded = base64.b64encode(columns.serialize()).decode()
+        return replace(self, feeds=msgspec.structs.replace(self.feeds, columns=encoded))
 
     def provenance(self, layout: Layout) -> Provenance:
         """Nothing: a sink need not know which topics were read."""
@@ -147,7 +159,7 @@ def kafka(
         seconds(patience),
     )
     spark.dataSource.register(KafkaSource)
-    return Kafka(spark, _with_extra(struct, extra), feeds)
+    return Kafka(spark, _with_extra(struct, extra), feeds, zone is not None)
 
 
 def topic_columns(
@@ -186,6 +198,19 @@ def _columns(
         zone_named(zone)
     named = zone or spark.conf.get("spark.sql.session.timeZone")
     return Records(to_arrow_schema(struct, timezone=named), **extra)
+
+
+def _in_zone(dtype: pa.DataType, zone: str) -> pa.DataType:
+    """A type with its instants in a zone."""
+    if pa.types.is_timestamp(dtype):
+        return dtype if dtype.tz is None else pa.timestamp(dtype.unit, zone)
+    if pa.types.is_struct(dtype):
+        return pa.struct([field.with_type(_in_zone(field.type, zone)) for field in dtype])
+    if pa.types.is_list(dtype):
+        return pa.list_(dtype.value_field.with_type(_in_zone(dtype.value_type, zone)))
+    if pa.types.is_map(dtype):
+        return pa.map_(_in_zone(dtype.key_type, zone), _in_zone(dtype.item_type, zone))
+    return dtype
 
 
 def _check_apart(struct: "StructType", extra: Mapping[str, str | None]) -> None:

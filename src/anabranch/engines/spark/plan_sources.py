@@ -123,6 +123,8 @@ def _columns(source: Source) -> pa.Schema:
 
 def as_read(source: Source, rows: "DataFrame | NativeSource") -> Read:
     """A source as it is read; raises where the columns are not those of the plan."""
+    in_zone = getattr(rows, "in_zone", None)
+    rows = rows if in_zone is None else in_zone(zone_of(source))
     given = columns_of(rows)
     schema = arrow_schema(given.schema, given.zone)
     layout = layout_of(source)
@@ -142,6 +144,31 @@ def as_read(source: Source, rows: "DataFrame | NativeSource") -> Read:
     if source.layout is not None:
         layout = replace(source.reads, payload=layout.payload, channel=layout.channel)
     return Read(source, rows, layout, columns, ordered, given.is_native, given.is_streaming)
+
+
+def zone_of(source: Source) -> str | None:
+    """The zone of texts of times that name none: that of the columns, on any engine; None: they have none.
+
+    Sources of Spark's have one zone for all columns.
+    """
+    zones = dict.fromkeys(_zones(one.type) for one in element_columns(source)) if source.columns else {}
+    named = sorted({zone for several in zones for zone in several})
+    if len(named) > 1:
+        error = PlanError(
+            f"a text of a time that names no zone is in that of its column, and on Spark those of source "
+            f"{source.name!r} are in one zone, not in {' and '.join(named)}"
+        )
+        error.add_note("Give all of its timestamp columns one zone: an instant is the same in any.")
+        with source.line.named():
+            raise error
+    return named[0] if named else None
+
+
+def _zones(dtype: pa.DataType) -> tuple[str, ...]:
+    """The time zones in a type, however deep."""
+    if pa.types.is_timestamp(dtype):
+        return () if dtype.tz is None else (dtype.tz,)
+    return tuple(zone for n in range(dtype.num_fields) for zone in _zones(dtype.field(n).type))
 
 
 def with_sources(root: Node, reads: Mapping[str, Read]) -> Node:
