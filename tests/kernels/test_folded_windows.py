@@ -59,7 +59,7 @@ class Drawn:
         given = ab.source("s", SCHEMA, properties=None if removals else "insert only")
         self.by_gap = random.random() < 0.5
         if self.by_gap:
-            self.gap = random.choice([1, 2, 5, 30, 2**62])
+            self.gap = random.choice([1, 2, 5, 30, 2**62 - 1])
             windows = given.session(self.gap, start="since", end="until")
         else:
             self.size, self.every = random.randint(1, 6), random.randint(1, 6)
@@ -291,9 +291,9 @@ def test_what_cannot_be_a_session_or_a_window_of_rows_is_refused():
     stream = ab.source("s", {"k": "string", "n": "int64"})
     with pytest.raises(PlanError, match="the gap of sessions is a length of time above 0"):
         stream.session(0).agg(ab.count())
-    with pytest.raises(PlanError, match="a number of rows from 1 on, not 0"):
+    with pytest.raises(PlanError, match=r"a number of rows from 1 on and below 2\*\*62, not 0"):
         stream.rows(0).agg(ab.count())
-    with pytest.raises(PlanError, match="a number of rows from 1 on, not '1 minute'"):
+    with pytest.raises(PlanError, match=r"a number of rows from 1 on and below 2\*\*62, not '1 minute'"):
         stream.rows(3, "1 minute").agg(ab.count())
     for windows in (stream.session(3), stream.rows(3)):
         with pytest.raises(PlanError, match="none is said early"):

@@ -250,8 +250,10 @@ def _check_option(function: str, name: str, value: Any) -> None:
                     f"the relative error of a quantile is from 0.000001 to below 1, not {value!r}"
                 )
         case "k" if function == "top_k":
-            if type(value) is not int or value < 1:
-                raise ExpressionError(f"top_k is told how many, a whole number from 1 on, not {value!r}")
+            if type(value) is not int or not 1 <= value < 2**62:
+                raise ExpressionError(
+                    f"top_k takes how many, a whole number from 1 on and below 2**62, not {value!r}"
+                )
         case "carry" if function == "top_k":
             if not isinstance(value, tuple) or not all(isinstance(one, str) for one in value):
                 raise ExpressionError(f"what top_k carries is columns by their names, not {value!r}")

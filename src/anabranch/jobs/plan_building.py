@@ -114,7 +114,7 @@ class _Building:
         elif name in self.plan:
             self.made[name] = self._steps(name, self.plan[name])
         else:
-            known = [*self.sources, *self.plan]
+            known = [known for known in (*self.sources, *self.plan) if known]
             raise unknown(f"there is no source or stream {name!r}", name, known, "There are")
         self.making.pop()
         return self.made[name]

@@ -10,7 +10,7 @@ from enum import Enum
 
 from anabranch.errors import AnabranchError
 from anabranch.model.span import span_text
-from anabranch.model.time import BEGINNING, FOREVER, ticks
+from anabranch.model.time import BEGINNING, FOREVER, LONGEST_SPAN, ticks
 
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
@@ -36,7 +36,7 @@ class Clock(Enum):
 
 
 class UnitError(AnabranchError, ValueError):
-    """A length that is not one of this clock: it has no unit, or one that is no ticks."""
+    """A length that is not one of this clock: it has no unit, one that is no ticks, or too many of them."""
 
 
 def in_ticks(length: int | timedelta, clock: Clock, what: str) -> int:
@@ -46,12 +46,21 @@ def in_ticks(length: int | timedelta, clock: Clock, what: str) -> int:
     60000000
     """
     if isinstance(length, int):
-        return length
+        return _short_enough(length, length, what)
     if clock.tick is None or length % clock.tick:
         error = UnitError(f"{what} is {span_text(length)}, and times are {clock.word}s")
         error.add_note("Give an int of ticks." if clock.tick is None else "Give whole days.")
         raise error
-    return length // clock.tick
+    return _short_enough(length // clock.tick, span_text(length), what)
+
+
+def _short_enough(ticks: int, written: object, what: str) -> int:
+    """A length that two of which add up to an int64."""
+    if abs(ticks) < LONGEST_SPAN:
+        return ticks
+    error = UnitError(f"{what} is below 2**62 ticks, and {written} is not")
+    error.add_note("Times are int64. Give a shorter length.")
+    raise error
 
 
 def check_unit(length: int | timedelta, clock: Clock, what: str) -> None:

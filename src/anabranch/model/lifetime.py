@@ -28,10 +28,7 @@ from typing import NoReturn, overload
 from anabranch.errors import AnabranchError
 from anabranch.model.clock import tick_text
 from anabranch.model.properties import Fact, Properties
-from anabranch.model.time import FOREVER, checked_tick
-
-LONGEST_SPAN = 2**62
-"""Ticks that a lifetime is moved or lasts, fewer than this: two such spans add up to an int64."""
+from anabranch.model.time import FOREVER, LONGEST_SPAN, checked_tick
 
 
 class UnsoundLifetimeError(AnabranchError, ValueError):

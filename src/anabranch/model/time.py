@@ -12,6 +12,9 @@ FOREVER = 2**63 - 1
 BEGINNING = -(2**63)
 """Before every tick: the frontier of a stream that has not promised anything yet."""
 
+LONGEST_SPAN = 2**62
+"""Every length in ticks is less than this: two such lengths add up to an int64."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 

@@ -49,9 +49,11 @@ class Join(Node):
     def check(self) -> None:
         """Raise where nothing could be paired, nothing would ever be forgotten, or names are not clear."""
         if self.band.before + self.band.after < 0:
+            clock = clock_of(self.clock)
+            first, last = (length_text(ticks, clock) for ticks in (-self.band.before, self.band.after))
             error = PlanError(
-                f"starts of the right are from {-self.band.before} to {self.band.after} ticks after those of "
-                "the left, which is never"
+                f"right events would start from {first} to {last} after left ones, which is never: "
+                "the first is later than the second"
             )
             error.add_note("Both ends of within=(before, after) count away from the left: before backwards.")
             raise error

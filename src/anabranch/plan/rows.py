@@ -8,6 +8,7 @@ from anabranch.kernels.fold import Fold, Settings
 from anabranch.kernels.kernel import State
 from anabranch.kernels.rows import RowWindows
 from anabranch.model.properties import Fact, Properties
+from anabranch.model.time import LONGEST_SPAN
 from anabranch.plan.aggregated import Aggregated
 from anabranch.plan.node import PlanError
 
@@ -28,8 +29,8 @@ class Rows(Aggregated):
             (self.windows.size, "the size of windows of rows"),
             (self.windows.every, "their hop"),
         ):
-            if type(given) is not int or given < 1:
-                error = PlanError(f"{what} is a number of rows from 1 on, not {given!r}")
+            if type(given) is not int or not 1 <= given < LONGEST_SPAN:
+                error = PlanError(f"{what} is a number of rows from 1 on and below 2**62, not {given!r}")
                 error.add_note("Windows of a length of time are .window(…).")
                 raise error
         super().check()
