@@ -1,6 +1,7 @@
 """Joins in plans: what is refused, what is known, and DuckDB as a second judge of what comes out."""
 
 from collections import Counter
+from decimal import Decimal
 from random import Random
 
 import duckdb
@@ -47,6 +48,72 @@ def test_what_cannot_work_is_refused_with_the_rule(given, says):
 def test_keys_of_different_sorts_are_refused():
     with pytest.raises(PlanError, match="keys of one sort can be equal"):
         sides()[0].join(ab.source("r", {"k": "string"}), on="k", within=0)
+
+
+NUMBERS = {
+    "int8": pa.int8(),
+    "int64": pa.int64(),
+    "uint32": pa.uint32(),
+    "uint64": pa.uint64(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "decimal": pa.decimal128(24, 2),
+    "wide decimal": pa.decimal256(40, 4),
+    "dictionary": pa.dictionary(pa.int8(), pa.float64()),
+}
+SAMPLES = [Decimal(x) for x in ("0", "1", "1.5", "0.25", "-3", "100", str(2**53), str(2**63), str(2**64 - 1))]
+
+
+def _of(value, kind):
+    """A number as a value of a type, or None where it has none that is equal."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_floating(kind):
+        return float(value)
+    if pa.types.is_decimal(kind):
+        return value
+    whole = value == value.to_integral_value()
+    try:
+        return pa.scalar(int(value), kind).as_py() if whole else None
+    except (OverflowError, pa.ArrowInvalid):
+        return None
+
+
+@pytest.mark.parametrize("one", NUMBERS)
+@pytest.mark.parametrize("other", NUMBERS)
+def test_equal_numbers_match_or_the_join_is_refused(one, other):
+    left = ab.source("l", {"k": NUMBERS[one], "a": "int64"})
+    right = ab.source("r", {"k": NUMBERS[other], "b": "int64"})
+    try:
+        job = left.join(right, on="k", within=0).open()
+    except PlanError as refused:
+        assert {_family(one), _family(other)} == {"exact", "float"}, refused  # noqa: PT017
+        return
+    for value in SAMPLES:
+        pair = _of(value, NUMBERS[one]), _of(value, NUMBERS[other])
+        if None in pair:
+            continue
+        job.push("l", [Insert({"k": pair[0], "a": 1}, 0, 1)])
+        assert job.push("r", [Insert({"k": pair[1], "b": 1}, 0, 1)]), value
+        job = left.join(right, on="k", within=0).open()
+
+
+def _family(name):
+    kind = NUMBERS[name]
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    exact = pa.types.is_decimal(kind) or pa.types.is_uint64(kind)
+    return "exact" if exact else "float" if pa.types.is_floating(kind) else "integer"
+
+
+def test_a_decimal_and_a_float_as_keys_are_refused_with_the_cast_that_mends_it():
+    prices = ab.source("l", {"price": pa.decimal128(10, 2)})
+    limits = ab.source("r", {"limit": "float64"})
+    with pytest.raises(PlanError, match="cast 'price' of the left to double") as refused:
+        prices.join(limits, on={"price": "limit"}, within=0)
+    assert "with_columns(price=col('price').cast('float64'))" in refused.value.__notes__[0]
+    job = prices.with_columns(price=ab.col("price").cast("float64"))
+    job = job.join(limits, on={"price": "limit"}, within=0).open()
+    job.push("l", [Insert({"price": Decimal("1.50")}, 0, 1)])
+    assert job.push("r", [Insert({"limit": 1.5}, 0, 1)])
 
 
 def test_a_side_that_is_never_stable_is_refused():

@@ -94,6 +94,7 @@ class Join(Node):
                     error.add_note(f"Its columns are {', '.join(map(repr, known))}.")
                     raise error
             left, right = (node.schema.field(name).type for name, node in zip(pair, self.inputs, strict=True))
+            _check_numbers(pair, left, right)
             if _sort(left) != _sort(right):
                 error = PlanError(
                     f"keys of one sort can be equal; {pair[0]!r} is {left}, {pair[1]!r} of the right {right}"
@@ -268,6 +269,28 @@ def check_words(how: str, at: str) -> None:
     for what, word, known in (("how", how, get_args(How)), ("at", at, get_args(At))):
         if word not in known:
             raise PlanError(f"{what} is one of {', '.join(map(repr, known))}, not {word!r}")
+
+
+def _check_numbers(pair: tuple[str, str], left: pa.DataType, right: pa.DataType) -> None:
+    """Raise where equal numbers would not meet: a fraction is a float or a decimal, and these two differ."""
+    kinds = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in (left, right)]
+    exact = [pa.types.is_decimal(kind) or pa.types.is_uint64(kind) for kind in kinds]
+    floats = [pa.types.is_floating(kind) for kind in kinds]
+    if not (any(exact) and any(floats)):
+        return
+    side = exact.index(True)
+    name = pair[side]
+    error = PlanError(
+        f"{pair[0]!r} of the left is {left} and {pair[1]!r} of the right is {right}: equal numbers of these "
+        f"types do not always match as keys; cast {name!r} of the {PORTS[side]} to {kinds[1 - side]}"
+    )
+    error.add_note(
+        f"Write with_columns({name}=col({name!r}).cast({_FLOATS[kinds[1 - side]]!r})) before the join."
+    )
+    raise error
+
+
+_FLOATS = {pa.float16(): "float16", pa.float32(): "float32", pa.float64(): "float64"}
 
 
 def _sort(kind: pa.DataType) -> str:
