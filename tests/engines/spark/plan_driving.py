@@ -1,10 +1,12 @@
 """A plan driven as Spark drives it, with no Spark: tasks pack rows, levels run behind `TwsTester`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 from engines.spark.driving import TASK_ROWS, Kept
+from pyspark import TaskContext
 from pyspark.sql import Row
 from pyspark.sql.streaming import TwsTester
 
@@ -24,15 +26,20 @@ from anabranch.plan.source import Source
 from anabranch.plan.stream import Stream
 from anabranch.rows.reading import Place, read_rows
 
+ShardState = tuple[dict[str, Any], dict[str, dict[Any, Any]]]
+
 
 class LeveledQuery:
     """State: what Spark keeps of all levels of a query, and what the workers that run them hold."""
 
-    def __init__(self, stream: Stream, shards: int = 1, answers: Answers | None = None) -> None:
+    def __init__(
+        self, stream: Stream, shards: int = 1, answers: Answers | None = None, *, native: bool = True
+    ) -> None:
+        self.batch = -1
         self.ids = shard_ids(shards)
         sources = {node.name: node for node in Graph([stream.node]).nodes if isinstance(node, Source)}
         self.reads = {
-            name: Read(source, None, layout, source.columns, layout.sequence is not None, is_native=False)
+            name: Read(source, None, layout, source.columns, layout.sequence is not None, is_native=native)
             for name, source in sources.items()
             for layout in [layout_of(source)]
         }
@@ -51,6 +58,7 @@ class LeveledQuery:
                     self.ids,
                     f"level {level.number}",
                     self.query.unpacking() if self.query.is_last(level) else None,
+                    always=self.query.always(level),
                 )
             )
             for level in self.parts
@@ -58,6 +66,11 @@ class LeveledQuery:
 
     def hear(self, given: Mapping[str, Sequence[pa.RecordBatch]]) -> list[pa.RecordBatch]:
         """What comes out of the last level for what the tasks of sources read in one micro-batch."""
+        self.batch += 1
+        with _of_micro_batch(self.batch):
+            return self._hear(given)
+
+    def _hear(self, given: Mapping[str, Sequence[pa.RecordBatch]]) -> list[pa.RecordBatch]:
         said: list[pa.RecordBatch] = []
         for level, tester in zip(self.parts, self.testers, strict=True):
             rows = pa.Table.from_batches(said, LEVEL_SCHEMA).to_pylist() if said else []
@@ -84,6 +97,23 @@ class LeveledQuery:
                 out += list(processor.rows(key, mine))
         return out
 
+    def state(self, level: int, shard: int) -> ShardState:
+        """What Spark keeps of one shard of a level."""
+        values, maps = _kept(self.testers[level - 1])
+        key = self.ids[shard]
+        of = {name: state[key] for name, state in values.items() if key in state}
+        return of, {name: dict(state[key]) for name, state in maps.items() if key in state}
+
+    def put(self, level: int, shard: int, state: ShardState) -> None:
+        """Let Spark have kept something else of one shard of a level, and go on in other processes."""
+        handle, key = self.testers[level - 1].handle, self.ids[shard]
+        for kept, variables in zip(state, (handle.value_states, handle.map_states), strict=True):
+            for name, variable in variables.items():
+                variable.state.pop(key, None)
+                if name in kept:
+                    variable.state[key] = kept[name]
+        self.restart()
+
     def restart(self) -> None:
         """Go on in other processes, with what Spark keeps."""
         kept = [_kept(tester) for tester in self.testers]
@@ -91,6 +121,17 @@ class LeveledQuery:
         self._start()
         for tester, one in zip(self.testers, kept, strict=True):
             _keep(tester, one)
+
+
+@contextmanager
+def _of_micro_batch(number: int) -> Iterator[None]:
+    """Tasks in it know of which micro-batch they are, as Spark tells them."""
+    context = TaskContext._getOrCreate()
+    context._localProperties = {"streaming.sql.batchId": str(number)}
+    try:
+        yield
+    finally:
+        TaskContext._setTaskContext(None)
 
 
 def _packed(

@@ -33,6 +33,16 @@ def test_native_sources_run_steps_where_they_read_and_may_be_described_as_for_a_
     assert bag(relation_of(tmp_path / "out")) == feed.meant(plan)
 
 
+def test_native_sources_of_several_levels_are_read_on_after_every_micro_batch(spark, tmp_path):
+    """Every shard of the last level must have been called in the micro-batch before."""
+    make, sources = PLANS["diamond"]
+    feed = Feed(tmp_path, sources)
+    for _ in range(3):
+        feed.put()
+        run(sp.frame(make(), {name: sp.folder(spark, tmp_path / name) for name in sources}), tmp_path)
+    assert bag(relation_of(tmp_path / "out")) == feed.meant(make())
+
+
 def test_a_row_for_which_a_step_fails_is_set_aside_and_nothing_else_is_lost(spark, tmp_path):
     feed = Feed(tmp_path, "a", parts=1)
     feed.put()

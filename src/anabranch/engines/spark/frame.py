@@ -75,7 +75,7 @@ def planned_frame(
             query.unpacking() if query.is_last(level) else None,
             query.schema(root) if query.is_last(level) else None,
             several=len(parts) > 1,
-            always=len(parts) == 1 and all(read.is_native for read in reads.values()),
+            always=query.always(level),
         )
     assert frame is not None, "a plan has a level"
     return hidden(frame, query.schema(root)) if query.unpacking().held else frame

@@ -4,7 +4,9 @@ A shard is deterministic, so what it heard is its change. A snapshot is written 
 has been heard since the last one; a large state is then rewritten once per so much input, not at every
 micro-batch, and a small one costs no more than itself. Each step has a random stamp, stored in the same
 commit: a shard that a worker still holds from an earlier step is known by it, and hears what it missed.
-The number of the micro-batch is stored with it, so state that is another micro-batch's is found out.
+The number of the micro-batch is stored with it, so state that is another micro-batch's is found out. A shard
+of a later level also keeps when the same shard of the level before called it, and is told there which state
+that one goes on from.
 
 State calls per shard and micro-batch: one to read the head, one to write it, and one per `CHUNK` of what is
 written, and of what a worker missed.
@@ -63,6 +65,8 @@ class Head(msgspec.Struct):
     """Bytes of a snapshot for each byte in memory, as the last one was."""
     batch: int = -1
     """The micro-batch that wrote it; -1 where that was not known."""
+    called: int = -1
+    """The last micro-batch in which the shard of the level before called it; -1: none has."""
 
 
 class _Versioned(msgspec.Struct):
@@ -88,14 +92,22 @@ class Journal:
         self._head, self._snapshot, self._heard = head, snapshot, heard
 
     def recall(
-        self, name: Any, number: int, batch: int = -1, *, always: bool = False
+        self,
+        name: Any,
+        number: int,
+        batch: int = -1,
+        *,
+        always: bool = False,
+        called: int | None = None,
     ) -> tuple[Head | None, Shard]:
         """The shard as the last micro-batch left it; ``name`` is what this process may hold it by.
 
         ``batch`` is the micro-batch that is run now, -1 if unknown. ``always``: every shard is called in
-        every micro-batch, so its state is that of the one before.
+        every micro-batch, so its state is that of the one before. ``called``: the shard of the level before
+        calls, and its state is of this micro-batch; None: it does not.
         """
         head = self._read_head()
+        _check_called(head, number, batch, called, self.assignment.level.number)
         _check_batch(head, number, batch, always=always)
         held = _held.pop(name, None)
         if head is None:
@@ -113,11 +125,21 @@ class Journal:
             first += step.chunks
         return head, shard
 
-    def record(self, name: Any, head: Head | None, shard: Shard, heard: list[bytes], batch: int = -1) -> int:
+    def record(
+        self,
+        name: Any,
+        head: Head | None,
+        shard: Shard,
+        heard: list[bytes],
+        batch: int = -1,
+        *,
+        called: bool = False,
+    ) -> int:
         """Keep what a shard heard, or the shard; the bytes that the state has then."""
         stamp = os.urandom(16)
         memory = max(shard.nbytes, 1)
         size = sum(map(len, heard))
+        last_called = batch if called else -1 if head is None else head.called
         since = size + sum(step.bytes for step in head.steps) if head else 0
         if head is None or (since >= max(LEAST, head.ratio * memory) or len(head.steps) >= STEPS):
             data = shard.dump()
@@ -136,7 +158,7 @@ class Journal:
             for n, value in enumerate(values):
                 self._heard.updateValue((first + n,), (value,))
             head.steps.append(Step(stamp, len(values), size, _check(values), self.assignment.idle))
-        head.batch = batch
+        head.batch, head.called = batch, last_called
         self._head.update((msgspec.msgpack.encode(head),))
         _held[name] = Held(stamp, shard)
         while len(_held) > HELD:
@@ -199,6 +221,21 @@ def _check_batch(head: Head | None, shard: int, batch: int, *, always: bool) -> 
         what = "there is none" if head is None else f"this is that of {written}"
         error = StateFormatError(
             f"micro-batch {batch} goes on from the state of {batch - 1}, and of shard {shard} {what}"
+        )
+        error.add_note(DAMAGED)
+        raise error
+
+
+def _check_called(head: Head | None, shard: int, batch: int, called: int | None, level: int) -> None:
+    """Raise where the shard of the level before has another state than that which called this one last."""
+    if batch < 0 or called is None:
+        return
+    known = -1 if head is None else head.called
+    if called != known:
+        own, other = (("none" if one < 0 else f"that of micro-batch {one}") for one in (called, known))
+        error = StateFormatError(
+            f"the states of shard {shard} in levels {level - 1} and {level} belong together: the one goes on "
+            f"from {own}, and the other was called last by {other}"
         )
         error.add_note(DAMAGED)
         raise error

@@ -58,6 +58,13 @@ class PlannedQuery:
         """The name under which Spark's progress carries what the shards of a level say."""
         return OBSERVED if self.is_last(level) else f"{OBSERVED} level {level.number}"
 
+    def always(self, level: Level) -> bool:
+        """Its shards are called in every micro-batch: no source comes in behind it, and none is a frame."""
+        native = all(read.is_native for read in self.reads.values())
+        return native and level.number >= max(
+            part.number for part in self.parts for edge in part.edges if edge.source is not None
+        )
+
     def packing(self, edge: Edge, level: Level) -> Packing:
         """How the rows of a source become parcels for the shards of a level."""
         assert edge.source is not None, "what comes from a level is packed there"

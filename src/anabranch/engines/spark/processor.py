@@ -20,7 +20,14 @@ from anabranch.engines.spark.query.shard_status import shard_status
 from anabranch.engines.spark.query.status import ShardStatus
 from anabranch.engines.spark.shard import Heard
 from anabranch.engines.spark.transport import parcel
-from anabranch.engines.spark.transport.level_rows import DECIDED, passed_on, refused_row, status_row
+from anabranch.engines.spark.transport.level_rows import (
+    DECIDED,
+    called_by,
+    calling_row,
+    passed_on,
+    refused_row,
+    status_row,
+)
 from anabranch.engines.spark.transport.slices import whole_bodies
 from anabranch.engines.spark.transport.unpacking import Unpacking
 from anabranch.rows import refusal
@@ -35,6 +42,8 @@ class Answer(NamedTuple):
     """What goes out and is stable further than before, and until when."""
     refused: list[Refusal]
     status: ShardStatus
+    before: int
+    """The micro-batch whose state it went on from; -1: it had none."""
 
 
 class ShardProcessor(StatefulProcessor):
@@ -85,6 +94,7 @@ class ShardProcessor(StatefulProcessor):
             yield from self.unpacking.said(said.heard.output, said.refused, said.status)
             return
         yield from for_later_levels(self.assignment, self.ids, said.status.shard, said.heard, said.advanced)
+        yield calling_row(self.assignment.level.number + 1, key, said.before)
         if said.refused:
             yield refused_row(self.assignment.last, self.ids[0], refusal.to_bytes(said.refused))
         yield status_row(self.assignment.last, key, msgspec.json.encode(said.status).decode())
@@ -94,7 +104,9 @@ class ShardProcessor(StatefulProcessor):
         given: list[Any] = []
         malformed: list[Refusal] = []
         refused: list[Refusal] = []
+        called: int | None = None
         for row in rows:
+            called = called_by(row) if called is None else called
             if row.body is not None:
                 given.append(row)
             if row.refused is not None:
@@ -105,16 +117,19 @@ class ShardProcessor(StatefulProcessor):
         dropped = len(malformed) - len(aside)
         name, now = (self.name, key), micro_batch()
         with kept_by_spark():
-            head, shard = self.journal.recall(name, self.ids.index(key), now, always=self.always)
+            head, shard = self.journal.recall(
+                name, self.ids.index(key), now, always=self.always, called=called
+            )
+        state_of = -1 if head is None else head.batch
         before, frontiers = shard.frontier, shard.stables()
         heard = shard.hear([parcel.from_bytes(body) for body in bodies])
         shard.step_on(heard)
         with kept_by_spark():
-            state_bytes = self.journal.record(name, head, shard, bodies, now)
+            state_bytes = self.journal.record(name, head, shard, bodies, now, called=called is not None)
         refused += heard.refused
         status = shard_status(shard, heard, before, len(refused), state_bytes, dropped)
         advanced = {out: time for out, time in shard.stables().items() if time > frontiers[out]}
-        return Answer(heard, advanced, refused, status)
+        return Answer(heard, advanced, refused, status, state_of)
 
     def close(self) -> None:
         """Nothing is open."""

@@ -62,6 +62,24 @@ def status_row(level: int, shard: int, status: str) -> pa.RecordBatch:
     return _row(level, shard, None, status)
 
 
+def calling_row(level: int, shard: int, before: int) -> pa.RecordBatch:
+    """A row that calls a shard of the next level, as it is called wherever the shard before it is.
+
+    ``before`` is the micro-batch whose state that one goes on from, -1 for none.
+    """
+    return _row(level, shard, None, None, before + _CALLS)
+
+
+def called_by(row: Any) -> int | None:
+    """What `calling_row` says; None for other rows, also for those by which a source calls a shard."""
+    calls = row.body is None and row.refused is None and row.parcel
+    return row.parcel - _CALLS if calls else None
+
+
+_CALLS = 2
+"""What is added to a number that is -1 or more, so that it is not 0, which is what a source says."""
+
+
 def passed_on(rows: Sequence[Any]) -> pa.RecordBatch:
     """Rows for later levels, as they came."""
     return pa.RecordBatch.from_arrays(
