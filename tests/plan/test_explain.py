@@ -94,3 +94,15 @@ def test_what_is_known_of_replicas_is_of_each():
 
 def test_nothing_is_explained_by_no_words():
     assert explained({}) == ""
+
+
+def test_the_replicas_that_are_lossy_are_named_with_their_source():
+    columns = {"room": "string", "at": "int64", "who": "string"}
+
+    def told(lossy):
+        return source("g", columns, start="at", disorder=2, replica="who", lossy=lossy).merge().explain()
+
+    assert "every replica is lossy" in told(True)
+    assert "lossy" not in told(False)
+    assert "g: rows of replicas, at most 2 late, north, south lossy" in told(["south", "north"])
+    assert "may have holes" in source("g", columns, start="at", disorder=2, lossy=True).explain()

@@ -110,15 +110,12 @@ def check_merge(job: Job, columns: Columns | None) -> Foreseen:
 
     from anabranch.engines.spark.columns import Columns
     from anabranch.engines.spark.merge import merged_columns, planned
-    from anabranch.engines.spark.merge_checks import check_known, check_progress, replicas_of
-    from anabranch.rows.replica_names import named_in
+    from anabranch.engines.spark.merge_checks import check_progress
 
     layout, merging = job.merge.parts()
     if columns is None:
         check_progress(Columns(StructType(), "UTC", is_native=False), layout)
         return Foreseen(None, None)
-    named = named_in(merging.lossy, merging.idle, merging.replicas)
-    check_known(named, replicas_of(columns, layout.replica))
     layout, merging, schema = planned(columns, layout, merging)
     return Foreseen(merging.settings(), merged_columns(columns, layout, merging, schema))
 

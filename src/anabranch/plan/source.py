@@ -183,7 +183,8 @@ class Source(Node):
         late = ""
         if self.disorder is not None:
             late = f", at most {length_text(self.disorder, clock_of(self.clock))} late"
-        return f"{self.name}: {what}{' of replicas' if self.replicas else ''}{late}"
+        lossy = "" if isinstance(self.lossy, bool) else f", {', '.join(sorted(self.lossy))} lossy"
+        return f"{self.name}: {what}{' of replicas' if self.replicas else ''}{late}{lossy}"
 
 
 def declared(value: Any) -> Properties:

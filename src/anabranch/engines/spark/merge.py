@@ -15,6 +15,7 @@ from anabranch.engines.spark.columns import Columns, columns_of
 from anabranch.engines.spark.hidden_rows import hidden
 from anabranch.engines.spark.merge_checks import (
     check_case,
+    check_known,
     check_names,
     check_progress,
     check_replica,
@@ -50,6 +51,7 @@ from anabranch.plan.source import Source
 from anabranch.rows.element_columns import REFUSED, TIMES
 from anabranch.rows.layout import Layout, names_of
 from anabranch.rows.refusal import FIELDS, ONLY
+from anabranch.rows.replica_names import named_in
 from anabranch.rows.vouching import Lossy, check_answered, is_inferred
 
 if TYPE_CHECKING:
@@ -269,6 +271,8 @@ def planned(rows: Columns, layout: Layout, merging: Merging) -> tuple[Layout, Me
     layout.check(schema)
     check_progress(rows, layout)
     check_names(layout, merging)
+    known = replicas_of(rows, layout.replica)
+    check_known(named_in(merging.lossy, merging.idle, merging.replicas), known)
     if rows.is_native:
         check_replica(rows, layout)
     merging = replace(
