@@ -7,10 +7,14 @@ in one, the end of time if it never left). Until then it relied on every input t
 that were not and had yet to show it. About a payload and start before L, the ends before L and the number of
 events are out and stay. Where these are R4's, all of it is R4's in the end, and from L on all of it is.
 
+Now and then events are told apart by one column, and each input has values of its own in another, which are
+carried along: what is out is then adjusted with the payload that it has, whole.
+
 With one input nothing is out that R4 would not have: what breaks a promise comes before a stable passes it.
 In R3 neither: it is R4 for inputs that have shown no key twice.
 """
 
+import zlib
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
@@ -61,6 +65,8 @@ class Schedule:
     dumps: float
     promiseless: float
     """The chance that an input promises nothing when it is attached, where what they promise is declared."""
+    carries: bool = False
+    """Events are told apart by one column, and another one is carried along."""
 
     @classmethod
     def drawn(cls, seed: int) -> "Schedule":
@@ -81,13 +87,15 @@ class Schedule:
             random.choice((0.0, 0.3, 1.0)),
             random.choice((0.0, 0.1)),
             random.choice((0.0, 0.0, 0.2)),
+            random.random() < 0.4,
         )
 
     @property
     def words(self) -> str:
         """What kind of schedule it is."""
         forced = " forced" if self.forced else ""
-        return f"{self.declared.name}{forced}, generalising, {self.policy}, {self.fault}"
+        carries = ", another column is carried" if self.carries else ""
+        return f"{self.declared.name}{forced}, generalising, {self.policy}, {self.fault}{carries}"
 
     @property
     def runs(self) -> list[list[Tagged]]:
@@ -143,7 +151,9 @@ class Generalising:
 
     def __init__(self, schedule: Schedule) -> None:
         forced = schedule.declared if schedule.forced else None
-        self.merger = Merger(forced, schedule.policy, on_broken=Generalise())
+        identity = ["value"] if schedule.carries else None
+        self.merger = Merger(forced, schedule.policy, identity=identity, on_broken=Generalise())
+        self.carries = schedule.carries
         self.properties: Properties | None = None if schedule.forced else schedule.declared.value
         self.random, self.dumps = Random(schedule.seed), schedule.dumps
         self.promiseless = schedule.promiseless
@@ -159,7 +169,9 @@ class Generalising:
     def push(self, name: str, elements: list[Element]) -> list[Element]:
         if self.random.random() < self.dumps:
             self.merger = Merger.load(self.merger.dump(), on_broken=Generalise())
-        return self.merger.push(name, elements)
+        return self.merger.push(
+            name, [_carrying(name, one) for one in elements] if self.carries else elements
+        )
 
 
 class FromTheBeginning:
@@ -185,6 +197,21 @@ class FromTheBeginning:
         return [e for element in elements for e in self.merge.push(self.names[name], element)]
 
 
+def _carrying(name: str, element: Element) -> Element:
+    """An element of an input with a column of which each input has values of its own."""
+    if isinstance(element, Stable):
+        return element
+    noise = f"{name} {element.start} {zlib.crc32(repr(element.payload).encode()) % 5}"
+    return replace(element, payload={**element.payload, "noise": noise})
+
+
+def _plain(element: Element) -> Element:
+    """An element without the column that is carried."""
+    if isinstance(element, Stable):
+        return element
+    return replace(element, payload={k: v for k, v in element.payload.items() if k != "noise"})
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What came of a schedule."""
@@ -199,7 +226,7 @@ class Outcome:
 def outcome_of(schedule: Schedule) -> Outcome:
     """What a merge makes of a schedule, judged by what R4 makes of it from the beginning."""
     ours, theirs = Generalising(schedule), FromTheBeginning(schedule)
-    worlds, said = (World(), World()), []
+    worlds, said, carried = (World(), World()), [], World()
     there: set[str] = set()
     for run in schedule.runs:
         name = run[0].input
@@ -215,7 +242,9 @@ def outcome_of(schedule: Schedule) -> Outcome:
                     out += subject.push(name, [item.element for item in run])
             said += out if subject is ours else []
             for element in out:
-                if world.apply(element) is not None:
+                if subject is ours and carried.apply(element) is not None:
+                    return Outcome(f"{element} names no event that is out in\n{text(said)}", False)
+                if world.apply(_plain(element)) is not None:
                     return Outcome(f"{element} is not valid at the end of\n{text(said)}", False)
         there = there - {name} if isinstance(run[0].element, Detach) else there | {name}
     moved = bool(ours.merger.moves)

@@ -389,6 +389,8 @@ class Merge:
         kernel = self.kernel
         if isinstance(kernel, Ordered):
             if self.trail is not None:
+                if self.identity is not None:
+                    output = self.trail.alike(output, self.identity)
                 self.trail.say(output, kernel.stable)
         elif kernel is not None and kernel.notes.rows[0]:
             note_disagreements(self, kernel)

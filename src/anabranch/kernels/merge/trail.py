@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from anabranch.model.batch import Batch, Kind, concat
+from anabranch.model.rows import take_rows
 
 
 @dataclass(slots=True)
@@ -41,6 +43,34 @@ class Trail:
         """The events that an input shows, or the output, and that are not final at a stable; as inserts."""
         parts = self.given if i is None else self.shown.get(i, [])
         return concat([part.take((part.kind == Kind.INSERT) & (part.end >= stable)) for part in parts])
+
+    def given_at(self, start: int) -> Batch:
+        """The inserts of the output that start then, as far as they are not final."""
+        parts = [part.take((part.kind == Kind.INSERT) & (part.start == start)) for part in self.given]
+        return concat([part for part in parts if len(part)] or [Batch.of([])])
+
+    def alike(self, output: Batch, identity: tuple[str, ...]) -> Batch:
+        """The same output, where events of one identity and start carry the other columns of the first.
+
+        A more general case has one payload for all of them, and names them by it when they are adjusted.
+        """
+        rows = np.flatnonzero(output.kind == Kind.INSERT)
+        if not len(rows):
+            return output
+        start = output.start[rows]
+        before = self.given_at(int(start[0]))
+        if not len(before) and (np.diff(start) > 0).all():
+            return output
+        whole = concat([before.plain(), output.plain()])
+        among = np.concatenate([np.arange(len(before)), len(before) + rows])
+        words = whole.take(among).told_apart_by(identity).identities
+        keys = np.column_stack([whole.start[among].view(np.uint64), words])
+        _, first, of = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        places = np.arange(len(whole))
+        places[among] = among[first[of.reshape(-1)]]
+        if (places == np.arange(len(whole))).all():
+            return output
+        return output.with_new_payload(take_rows(whole.payload, places[len(before) :]))
 
     def dump(self) -> tuple[dict[str, Any], list[pa.RecordBatch]]:
         """How many batches belong to what, and the batches."""
