@@ -140,6 +140,26 @@ def test_a_silent_lossy_replica_is_not_waited_for_once_it_is_idle():
     assert job.idle("heard", "south") == [Stable(5)]
 
 
+def test_a_replica_named_in_idle_is_not_waited_for_whenever_it_is_silent_and_catches_up_first():
+    names = ["north", "south"]
+    job = (
+        ab.source("heard", ROOMS, replica="gateway", lossy=True, replicas=names, idle=["south"])
+        .merge()
+        .open()
+    )
+
+    def stable(replica: str, time: int) -> list:
+        return job.push("heard", [Stable(time)], replica=replica)
+
+    assert stable("north", 5) == [Stable(5)]
+    assert stable("south", 3) == []
+    assert job.status().sources["heard"].replicas == {"north": 5, "south": 3}
+    assert stable("north", 8) == [Stable(8)]
+    assert stable("south", 9) == []
+    assert job.push("heard", [Tagged("north", Stable(12)), Tagged("south", Stable(10))]) == [Stable(10)]
+    assert stable("north", 15) == [Stable(15)]
+
+
 def test_rows_are_read_as_their_columns_say_and_come_out_on_their_clock():
     rows = ab.source(
         "rows", {"at": "timestamp[us]", "room": "string"}, start="at", duration="1 minute", disorder=0

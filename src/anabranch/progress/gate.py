@@ -1,7 +1,8 @@
 """Where a source enters: who may speak, what is valid, and how far each replica has come.
 
 A replica speaks through channels, each in its own order; it is stable until the least of what its channels
-are. It is attached by its first element, silent after a detach, and begins anew with an attach. Where
+are. It is attached by its first element or an attach, and once: an attach while it is attached is refused,
+one after a detach lets it begin anew. One that is detached sends nothing that is used until then. Where
 progress is not in the data it follows from a bound on disorder: nothing comes more than so much after what
 starts later. That counts after the pass in which it was seen, whatever is made of the row later.
 Behind a gate every element is valid by its times.
@@ -9,7 +10,7 @@ Behind a gate every element is valid by its times.
 A source that is not of replicas has one, which is called ``""`` and is never attached nor detached.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -107,6 +108,10 @@ class Gate:
     promised: dict[str, int] = field(default_factory=dict)
     """What the flow has been told of each replica."""
     left: set[str] = field(default_factory=set)
+    expected: set[str] = field(default_factory=set)
+    """Attached replicas of which nothing has come: an attach of theirs is their first."""
+    idling: set[str] = field(default_factory=set)
+    """Replicas that are not waited for and have sent nothing since."""
     inferred: dict[tuple[str, str], int] = field(default_factory=dict)
     """Until when each channel is stable after this pass, by what was seen of it."""
     snapshots: dict[str, int] = field(default_factory=dict)
@@ -117,14 +122,29 @@ class Gate:
         if not self.admission.replicas:
             self.frontiers[""] = {}
         for name in self.admission.awaited:
-            self.attach(name)
+            self.await_replica(name)
+
+    def await_replica(self, name: str) -> None:
+        """A replica that is not attached joins before anything of it has come."""
+        if name not in self.frontiers:
+            self._join(name, None)
+            self.expected.add(name)
+
+    def is_attached(self, name: str) -> bool:
+        """Whether something has come of a replica that has not left since, so that an attach is refused."""
+        return name in self.frontiers and name not in self.expected
 
     def attach(self, name: str, guarantee: int | None = None) -> None:
-        """A replica joins; one that is attached and has spoken leaves first, and begins anew."""
+        """A replica joins that is not attached, or of which nothing has come yet."""
+        assert not self.is_attached(name), "a replica is attached once until it is detached"
         if name in self.frontiers:
-            if guarantee is None and not self.frontiers[name]:
+            if guarantee is None:
+                self.expected.discard(name)
                 return
             self.detach(name)
+        self._join(name, guarantee)
+
+    def _join(self, name: str, guarantee: int | None) -> None:
         self.frontiers[name] = {}
         self.promised[name] = BEGINNING
         self.left.discard(name)
@@ -133,16 +153,27 @@ class Gate:
         self.entrance.attach(name, guarantee, self.admission.promised, complete=complete)
 
     def detach(self, name: str) -> None:
-        """A replica leaves; what it promised before counts."""
+        """A replica leaves, if it has ever come; what it promised before counts."""
         self.promise()
-        del self.frontiers[name]
-        self.promised.pop(name, None)
         self.left.add(name)
+        if name not in self.frontiers:
+            return
+        del self.frontiers[name]
+        self.expected.discard(name)
+        self.idling.discard(name)
+        self.promised.pop(name, None)
         self.entrance.detach(name)
 
     def idle(self, name: str) -> None:
-        """Nobody waits for a replica until it speaks again."""
+        """A replica is not waited for until it sends again and has caught up."""
+        self.idling.add(name)
         self.entrance.idle(name)
+
+    def idle_but(self, names: Iterable[str], sending: Container[str]) -> None:
+        """Of some replicas those that are attached and do not send are not waited for."""
+        for name in names:
+            if name in self.frontiers and name not in sending and name not in self.idling:
+                self.idle(name)
 
     def expect(self, name: str, channel: str) -> None:
         """A channel of an attached replica is going to speak: until it has, nothing is stable."""
@@ -166,20 +197,60 @@ class Gate:
 
     def speaks(self, name: str, channel: str) -> int:
         """A channel of an attached replica speaks, here or to another shard; how far it has come."""
+        self._received(name)
         if self.admission.of_changes and self.admission.replicas:
             self.entrance.begins(name, self.snapshots.get(name))
         return self.frontiers[name].setdefault(channel, BEGINNING)
 
-    def look(self, batch: Batch, name: str = "", channel: str = "") -> "Look":
-        """What `hear` would find of elements, without hearing them."""
+    def _received(self, name: str) -> None:
+        self.expected.discard(name)
+        self.idling.discard(name)
+
+    def look(self, batch: Batch, name: str = "", channel: str = "", reached: int | None = None) -> "Look":
+        """What `hear` would find of elements, without hearing them; controls are judged by `foretold`."""
         rules = np.empty(len(batch), np.int8)
-        reached = self.frontiers.get(name, {}).get(channel, BEGINNING)
+        if reached is None:
+            reached = self.frontiers.get(name, {}).get(channel, BEGINNING)
         found = look_at(batch.kind, batch.start, batch.end, batch.old_end, reached, rules)
         return Look(reached, rules, *found)
 
     def refused(self, batch: Batch, look: "Look") -> list[Refused]:
         """What is not valid of elements that were looked at."""
         return list(refused(batch, look.rules, look.reached, of_changes=self.admission.of_changes))
+
+    def foretold(self, batch: Batch, name: str, channel: str, look: "Look") -> list[Refused]:
+        """What `hear` would refuse of what one channel sends, without hearing it."""
+        if not look.controls and self._admits(name):
+            return self.refused(batch, look)
+        found: list[Refused] = []
+        here, attached = name in self.frontiers or name not in self.left, self.is_attached(name)
+        reached, begin = look.reached, 0
+        for cut in [*np.flatnonzero(batch.kind > STABLE).tolist(), len(batch)]:
+            part, control = batch[begin:cut], batch[cut : cut + 1]
+            begin = cut + 1
+            if len(part) and not here:
+                found.append(_detached(part, name))
+            elif len(part):
+                one = self.look(part, name, channel, reached)
+                found += self.refused(part, one)
+                reached, attached = one.stable, True
+            if not len(control):
+                break
+            attaches = control.kind[0] == Kind.ATTACH
+            if attaches and attached:
+                found.append(_attached_twice(control, name, reached))
+            elif attaches:
+                here = attached = True
+                reached = BEGINNING
+            elif here and (attached or name in self.admission.awaited):
+                here = attached = False
+            else:
+                found.append(_detached(control, name))
+                here = False
+        return found
+
+    def _admits(self, name: str) -> bool:
+        return name in self.frontiers or name not in self.left
 
     def hear(self, batch: Batch, name: str = "", channel: str = "", look: "Look | None" = None) -> None:
         """What one channel of a replica says next, in its order; promises count when the pass ends."""
@@ -214,12 +285,10 @@ class Gate:
 
     def present(self, name: str) -> bool:
         """Whether a replica may speak: it is attached, or is now because it had never been."""
-        if name in self.frontiers:
+        if self._admits(name):
+            self.await_replica(name)
             return True
-        if name in self.left:
-            return False
-        self.attach(name)
-        return True
+        return False
 
     def admit(
         self,
@@ -265,9 +334,9 @@ class Gate:
         if not len(batch):
             return
         if name not in self.frontiers and not self.present(name):
-            nothing = np.full(len(batch), BEGINNING)
-            self.entrance.refuse(Refused(Rule.DETACHED_INPUT, batch, nothing, name=name or None))
+            self.entrance.refuse(_detached(batch, name))
             return
+        self._received(name)
         if self.admission.of_changes:
             self.speaks(name, channel)
         look = look or self.look(batch, name, channel)
@@ -282,24 +351,49 @@ class Gate:
             self.entrance.push(batch, name)
 
     def _control(self, batch: Batch, name: str) -> None:
-        if batch.kind[0] == Kind.ATTACH:
+        attaches = batch.kind[0] == Kind.ATTACH
+        refused = self.refused_control(batch, name, attaches=bool(attaches))
+        if refused is not None:
+            self.entrance.refuse(refused)
+        elif attaches:
             guarantee = int(batch.start[0])
             self.attach(name, None if guarantee == BEGINNING else guarantee)
-        elif name in self.frontiers:
-            self.detach(name)
         else:
-            nothing = np.array([BEGINNING])
-            self.entrance.refuse(Refused(Rule.DETACHED_INPUT, batch, nothing, name=name or None))
+            self.detach(name)
+
+    def refused_control(self, batch: Batch, name: str, *, attaches: bool) -> Refused | None:
+        """An attach of a replica that is attached, or a detach of one that is not: it stays away."""
+        if attaches and self.is_attached(name):
+            return _attached_twice(batch, name, self.reached(name))
+        if attaches or self.is_attached(name) or (name in self.expected and name in self.admission.awaited):
+            return None
+        self.detach(name)
+        return _detached(batch, name)
 
     def saved(self) -> State:
         """All of the state; nothing is inferred between passes."""
-        values = {"frontiers": self.frontiers, "promised": self.promised, "left": sorted(self.left)}
+        values = {
+            "frontiers": self.frontiers,
+            "promised": self.promised,
+            "left": sorted(self.left),
+            "expected": sorted(self.expected),
+        }
         return State(VERSION, values, [])
 
     def resume(self, state: State) -> None:
         """Go on from what was saved."""
         self.frontiers = {name: dict(known) for name, known in state.values["frontiers"].items()}
         self.promised, self.left = dict(state.values["promised"]), set(state.values["left"])
+        self.expected = set(state.values.get("expected", ()))
+
+
+def _detached(batch: Batch, name: str) -> Refused:
+    """What a replica sent that is not attached."""
+    return Refused(Rule.DETACHED_INPUT, batch, np.full(len(batch), BEGINNING), name=name or None)
+
+
+def _attached_twice(batch: Batch, name: str, reached: int) -> Refused:
+    return Refused(Rule.ALREADY_ATTACHED, batch, np.full(len(batch), reached), name=name or None)
 
 
 @compiled
@@ -315,7 +409,9 @@ def look_at(
     stable = check_times(kind, start, end, old_end, stable, rules)
     for i in range(len(kind)):
         events += kind[i] < STABLE
-        controls += kind[i] > STABLE
+        if kind[i] > STABLE:
+            rules[i] = VALID
+            controls += 1
         invalid += rules[i] != VALID
     return stable, events, invalid, controls
 

@@ -80,6 +80,7 @@ class Drawn:
         recording = [(item.input, item.element) for item in scenario.recording]
         if surprises:
             recording = recording[len(names) :]
+        recording = list(_of_those_who_came(recording))
         together = len(names) if scenario.lossy and not announced and not surprises else 0
         batches = list(_cut(_spoken(recording, channels, random), channels, together, random))
         if delays:
@@ -110,6 +111,21 @@ class Drawn:
     def said(self) -> list[list[Said]]:
         """What is said in each micro-batch, each channel in its order."""
         return [sorted((s for t in tasks for s in t), key=lambda s: s.sequence) for tasks in self.batches]
+
+
+def _of_those_who_came(
+    recording: list[tuple[str, Element | Control]],
+) -> Iterator[tuple[str, Element | Control]]:
+    """All but detaches of replicas that are not attached."""
+    present: set[str] = set()
+    for name, element in recording:
+        if isinstance(element, Detach):
+            if name not in present:
+                continue
+            present.discard(name)
+        else:
+            present.add(name)
+        yield name, element
 
 
 def _spoken(

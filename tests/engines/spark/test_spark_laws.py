@@ -237,10 +237,10 @@ class TestShardsAreAtOneFrontier:
         assert frontiers(answers) == [BEGINNING, BEGINNING]
         assert answers[0].elements() == [insert(0, 1, 5)]
 
-    def test_a_replica_that_has_spoken_and_attaches_begins_anew(self):
+    def test_a_replica_that_detaches_and_attaches_begins_anew(self):
         query = Query(Merging(Case.R4), 2)
         heard(query, [Said("a", insert(0, 1, 5), sequence=1), Said("a", Stable(3), sequence=2)])
-        again = [Attach(), insert(0, 1, 5), insert(0, 4, 6), Stable(5)]
+        again = [Detach(), Attach(), insert(0, 1, 5), insert(0, 4, 6), Stable(5)]
         answers = heard(query, [Said("a", element, sequence=n) for n, element in enumerate(again, 3)])
         assert answers[0].elements() == [insert(0, 4, 6)]
         assert not answers[0].refused

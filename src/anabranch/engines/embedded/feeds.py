@@ -71,8 +71,8 @@ def enter(job: Job, feeds: Iterable[Feed]) -> None:
     """Let all in that are going to speak, so that nobody is late only because others were read first."""
     for feed in feeds:
         gate = job.gates[feed.source]
-        if feed.replica and feed.replica not in gate.frontiers:
-            job.join(feed.source, feed.replica)
+        if feed.replica:
+            job.expect(feed.source, feed.replica)
         if feed.channel:
             gate.expect(feed.replica, feed.channel)
 

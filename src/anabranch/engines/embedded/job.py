@@ -132,6 +132,8 @@ class Job:
         self._check(source, taken, looks)
         for one, look in zip(taken.spoken, looks, strict=True):
             gate.hear(one.batch, one.name, one.channel, look)
+        if self.sources[source].silent:
+            gate.idle_but(self.sources[source].silent, {one.name for one in taken.spoken})
         gate.promise()
         self.heard[source] += len(taken)
         return self._passed(source, taken.malformed)
@@ -143,12 +145,16 @@ class Job:
     def join(self, source: str, replica: str, guarantee: int | None = None) -> dict[str, Batch]:
         """What `attach` gives, as a batch of each output."""
         gate = self._replicas(source)
-        if gate.frontiers.get(replica):
+        if gate.is_attached(replica):
             error = PlanError(f"a replica is attached once until it is detached, {replica!r} is attached")
             error.add_note("Detach it first; after a restart it begins anew under the same name.")
             raise error
         gate.attach(replica, guarantee)
         return self._passed(source)
+
+    def expect(self, source: str, replica: str) -> None:
+        """A replica that is not attached is waited for from now on; what comes of it is its beginning."""
+        self._replicas(source).await_replica(replica)
 
     def detach(self, source: str, replica: str) -> Any:
         """What comes out when a replica of a source leaves."""
@@ -240,14 +246,12 @@ class Job:
 
     def _check(self, source: str, taken: Intake, looks: Sequence[Look]) -> None:
         """Raise what is invalid before anything is used, where that is what is asked for."""
-        if not taken.malformed and not any(look.invalid for look in looks):
-            return
-        policy = self._answers(self.sources[source]).on_invalid
+        policy, gate = self._answers(self.sources[source]).on_invalid, self.gates[source]
         if not isinstance(policy, Raise):
             return
         answered_rows(taken.malformed, policy)
         for one, look in zip(taken.spoken, looks, strict=True):
-            refused = self.gates[source].refused(one.batch, look)
+            refused = gate.foretold(one.batch, one.name, one.channel, look)
             error = answered(one.name or source, refused, Answers(policy), self.dials[source])
             if error is not None:
                 raise error

@@ -295,11 +295,17 @@ class Shard:
     def _control(self, edge: str, part: ParcelRows, row: NDArray[np.int64]) -> None:
         self._push_waiting()
         gate, name = self.gates[edge], self._name(edge, part.voice.replica)
-        attaches = part.parcel.kind[row[0]] == Kind.ATTACH
-        if not self.inlets[edge].replicas or (name not in gate.frontiers and not attaches):
-            self._refuse_all(edge, part, row)
+        attaches = bool(part.parcel.kind[row[0]] == Kind.ATTACH)
+        if not self.inlets[edge].replicas:
+            if self.number == 0:
+                self._refuse_all(edge, part, row)
             return
-        if name in gate.frontiers and (not attaches or gate.frontiers[name]):
+        refused = gate.refused_control(_batch(replace(part, rows=row)), name, attaches=attaches)
+        if refused is not None:
+            if self.number == 0:
+                self.refuse(edge, part.voice.replica, refused)
+            return
+        if not attaches:
             mine = {
                 key: self._at_the_end.pop(key) for key in list(self._at_the_end) if key[:2] == (edge, name)
             }
