@@ -22,6 +22,7 @@ from anabranch.model.validity import Rule
 from anabranch.rows.layout import Layout
 from anabranch.rows.reading import Place, Read, read_rows
 from anabranch.rows.refusal import Refusal
+from anabranch.rows.row_keys import RowKeys
 
 ENDINGS = {
     ".parquet": "parquet",
@@ -154,15 +155,20 @@ def ranges(file: FileRange, pieces: int) -> Iterator[FileRange]:
 
 
 def reads(
-    group: list[FileRange], columns: pa.Schema, layout: Layout, rows: int, size: int
+    group: list[FileRange],
+    columns: pa.Schema,
+    layout: Layout,
+    rows: int,
+    size: int,
+    keys: RowKeys | None = None,
 ) -> Iterator[list[Read]]:
     """What several ranges say, a batch of each in turn, so that copies of an event are together.
 
-    ``rows`` is how many all together say in a turn, fewer where they are wide.
+    ``rows`` is how many all together say in a turn, fewer where they are wide. ``keys`` counts those of JSON.
     """
     widest = max((_row_bytes(part) for part in group), default=1)
     each = -(-min(rows, max(-(-size // widest), 1)) // len(group))
-    for turn in zip_longest(*(_reads(part, columns, layout, each) for part in group)):
+    for turn in zip_longest(*(_reads(part, columns, layout, each, keys) for part in group)):
         yield [read for read in turn if read is not None]
 
 
@@ -177,9 +183,11 @@ def _row_bytes(part: FileRange) -> int:
     return max(size // max(sum(metadata.row_group(n).num_rows for n in groups), 1), 1)
 
 
-def _reads(part: FileRange, columns: pa.Schema, layout: Layout, rows: int) -> Iterator[Read]:
+def _reads(
+    part: FileRange, columns: pa.Schema, layout: Layout, rows: int, keys: RowKeys | None
+) -> Iterator[Read]:
     row, before = part.first, part.number * FILE_ROWS
-    for batch, lines, refused in _named_batches(part, columns, rows):
+    for batch, lines, refused in _named_batches(part, columns, rows, keys):
         read = read_rows(layout, batch, _FilePlace(part.path, row + 1, before + row, lines=lines))
         unknown = not part.in_folder and layout.replica is not None
         read.refused.extend(replace(one, replica="") if unknown else one for one in refused)
@@ -208,14 +216,14 @@ class _FilePlace(Place):
 Decoded = tuple[pa.RecordBatch, list[int] | None, list[Refusal]]
 
 
-def _named_batches(part: FileRange, columns: pa.Schema, rows: int) -> Iterator[Decoded]:
+def _named_batches(part: FileRange, columns: pa.Schema, rows: int, keys: RowKeys | None) -> Iterator[Decoded]:
     with _named(part.path):
         _check_unchanged(part)
-        yield from _batches(part, columns, rows)
+        yield from _batches(part, columns, rows, keys)
         _check_unchanged(part)
 
 
-def _batches(part: FileRange, columns: pa.Schema, rows: int) -> Iterator[Decoded]:
+def _batches(part: FileRange, columns: pa.Schema, rows: int, keys: RowKeys | None) -> Iterator[Decoded]:
     if part.envelopes is not None and format_of(part.path) != "jsonl":
         error = SchemaError(f"envelopes are JSON lines, and {part.path} is {format_of(part.path)}")
         error.add_note("Move the file away, or read its folder without format='debezium'.")
@@ -234,7 +242,7 @@ def _batches(part: FileRange, columns: pa.Schema, rows: int) -> Iterator[Decoded
                 for batch in _arrow_batches(source):
                     yield _as_told(batch, columns, part), None, []
         case _:
-            yield from _json_batches(part, columns)
+            yield from _json_batches(part, columns, keys)
 
 
 def _arrow_reader(source: Any) -> Any:
@@ -254,7 +262,7 @@ def _arrow_batches(source: Any) -> Iterator[pa.RecordBatch]:
         yield from reader
 
 
-def _json_batches(part: FileRange, columns: pa.Schema) -> Iterator[Decoded]:
+def _json_batches(part: FileRange, columns: pa.Schema, keys: RowKeys | None) -> Iterator[Decoded]:
     own = pa.schema([field for field in columns if field.metadata != _BY_FOLDER])
     line = part.first
     with Path(part.path).open("rb") as file:
@@ -264,6 +272,8 @@ def _json_batches(part: FileRange, columns: pa.Schema) -> Iterator[Decoded]:
                 lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
             numbers = [line + n for n, text in enumerate(lines, 1) if text.strip()]
             texts = lines if len(numbers) == len(lines) else [lines[n - line - 1] for n in numbers]
+            if keys is not None and part.envelopes is None:
+                keys.add_texts(texts)
             found = _found([text.rstrip(b"\r\n") for text in texts], own, part.envelopes)
             refused = [
                 Refusal(

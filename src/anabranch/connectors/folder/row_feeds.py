@@ -1,6 +1,7 @@
 """Rows of files, one file after the other, as a plan in this process takes them in."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from anabranch.connectors.files.debezium import Debezium
@@ -16,6 +17,7 @@ from anabranch.engines.embedded.feeds import Extent
 from anabranch.engines.embedded.intake import Intake, read_intake
 from anabranch.model.origin import Origin
 from anabranch.plan.source import Source
+from anabranch.rows.row_keys import RowKeys
 
 ROWS, BYTES = 16_384, 16 << 20
 """Rows of Parquet that are read at a time, fewer where they are wide."""
@@ -64,11 +66,13 @@ def range_intakes(source: Source, part: FileRange, extent: Extent | None = None)
     """What a range of a file says, with the file and line of each row."""
     assert source.columns is not None, "rows have columns"
     numbered = source.reads.sequence is None
-    for turn in reads([part], source.columns, source.reads, ROWS, BYTES):
+    keys = RowKeys()
+    for turn in reads([part], source.columns, source.reads, ROWS, BYTES, keys):
         for read in turn:
             lines = read.sequence - part.number * FILE_ROWS + 1
             origin = Origin(lines, None, (part.path,)) if numbered else None
-            taken = read_intake(source, read, origin)
+            taken = replace(read_intake(source, read, origin), keys=keys)
+            keys = RowKeys()
             if extent is not None:
                 extent.done += len(taken)
             yield taken

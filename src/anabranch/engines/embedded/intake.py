@@ -19,6 +19,7 @@ from anabranch.plan.node import PlanError
 from anabranch.plan.source import Source
 from anabranch.rows.reading import Place, Read, read_rows
 from anabranch.rows.refusal import Refusal
+from anabranch.rows.row_keys import RowKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,8 @@ class Intake:
 
     spoken: list[Spoken]
     malformed: list[Refusal]
+    keys: RowKeys | None = None
+    """The keys of rows that have names for their values; None: they have columns."""
 
     def __len__(self) -> int:
         return sum(len(one.batch) for one in self.spoken) + len(self.malformed)
@@ -49,7 +52,7 @@ class Intake:
             for one, n in zip(self.spoken, places, strict=True)
             if n < len(one.batch)
         ]
-        return Intake(first, self.malformed), Intake(rest, [])
+        return Intake(first, self.malformed, self.keys), Intake(rest, [])
 
 
 def intake(source: Source, given: Any, replica: str | None, heard: int) -> Intake:
@@ -184,7 +187,18 @@ def _rows(source: Source, given: Any, replica: str | None, heard: int) -> Intake
     read = read_rows(source.reads, rows, place)
     reasons = {place.of(row): reason for row, reason in unfit.items()}
     taken = read_intake(source, read, replica=replica)
-    return Intake(taken.spoken, [replace(one, **reasons.get(one.place, {})) for one in taken.malformed])
+    malformed = [replace(one, **reasons.get(one.place, {})) for one in taken.malformed]
+    return Intake(taken.spoken, malformed, _keys(given))
+
+
+def _keys(given: Any) -> RowKeys | None:
+    """The keys of rows that are mappings; they have been found to be rows."""
+    rows = [given] if isinstance(given, Mapping) else given
+    if not isinstance(rows, list | tuple):
+        return None
+    keys = RowKeys()
+    keys.add(row for row in rows if isinstance(row, Mapping))
+    return keys
 
 
 def read_intake(

@@ -41,6 +41,7 @@ from anabranch.plan.stream import Stream, outputs_of
 from anabranch.progress.gate import Gate, Look
 from anabranch.rows.refusal import Refusal
 from anabranch.rows.refusal import answered as answered_rows
+from anabranch.rows.row_keys import RowKeys
 
 VERSION = 1
 _JOB = "job"
@@ -94,6 +95,8 @@ class Job:
         }
         self.heard = dict.fromkeys(self.sources, 0)
         """How many rows or elements each source has given."""
+        self.keys = {name: RowKeys() for name in self.sources}
+        """The keys that rows of each source have had since the job was opened."""
         self.refused: Counter[str] = Counter()
         """How many rows broke each rule."""
         self.closed = False
@@ -136,6 +139,8 @@ class Job:
             gate.idle_but(self.sources[source].silent, {one.name for one in taken.spoken})
         gate.promise()
         self.heard[source] += len(taken)
+        if taken.keys is not None:
+            self.keys[source].join(taken.keys)
         return self._passed(source, taken.malformed)
 
     def attach(self, source: str, replica: str, guarantee: int | None = None) -> Any:

@@ -27,7 +27,7 @@ class SourceStatus:
     dial: Dial = field(default_factory=Dial, repr=False)
     """How its times are told."""
     remarks: tuple[str, ...] = ()
-    """What a person should look at: names in settings that no row was of."""
+    """What a person should look at: names in settings that no row was of, keys that are no columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,8 @@ def status_of(job: "Job") -> JobStatus:
     for name, gate in job.gates.items():
         replicas = {who: gate.reached(who) for who in gate.frontiers}
         least = min(replicas.values(), default=BEGINNING)
-        sources[name] = SourceStatus(job.heard[name], least, replicas, job.dials[name], _unmet(job, name))
+        remarks = (*_unmet(job, name), *_odd_keys(job, name))
+        sources[name] = SourceStatus(job.heard[name], least, replicas, job.dials[name], remarks)
     outputs = {name: job.flow.frontier(name) for name in job.flow.output}
     dials = {name: dial_of(node.clock) for name, node in job.outputs.items()}
     removed = {}
@@ -97,6 +98,14 @@ def status_of(job: "Job") -> JobStatus:
         if isinstance(merge, Merge):
             removed[name] = {who: one.removed for who, one in merge.status().inputs.items()}
     return JobStatus(sources, outputs, job.flow.reports(), dict(job.refused), dials, removed)
+
+
+def _odd_keys(job: "Job", name: str) -> list[str]:
+    """Keys of rows that are no columns, and columns that no row had, in words."""
+    source = job.sources[name]
+    if source.layout is None or source.columns is None:
+        return []
+    return job.keys[name].remarks(source.columns.names, (source.layout.replica,))
 
 
 def _unmet(job: "Job", name: str) -> tuple[str, ...]:
