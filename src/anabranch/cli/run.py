@@ -176,6 +176,7 @@ def run(options: argparse.Namespace) -> int:
     from anabranch.jobs.beforehand import check_job
     from anabranch.jobs.job import read_job
     from anabranch.jobs.plan_job import PlanJob
+    from anabranch.jobs.sampled_keys import of_merge
 
     job = read_job(options.file)
     if options.finish and options.engine == "spark":
@@ -188,6 +189,8 @@ def run(options: argparse.Namespace) -> int:
         error.add_note(f"In {options.file}.")
         raise error
     check_job(job)
+    for words in of_merge(job):
+        _say(words, options)
     if options.check:
         with tempfile.TemporaryDirectory() as folder, session_of(job, Path(folder, "spark.log")) as spark:
             return _check(job, spark, options)

@@ -28,9 +28,13 @@ ALL_REFUSED = "every row was refused, so nothing came out and the exit status is
 def run_plan(job: PlanJob, options: argparse.Namespace) -> int:
     """Check a plan, and run it where it was asked for."""
     from anabranch.jobs.plan_beforehand import check_plan, readings
+    from anabranch.jobs.sampled_keys import of_plan
 
     embedded = options.engine == "embedded"
     check_plan(job, embedded=embedded, asks=options.check)
+    if not options.json and (options.check or not embedded):
+        for words in of_plan(job):
+            say(words)
     if options.check:
         return _tell_check(job, readings(job), options)
     if not embedded:
