@@ -358,6 +358,29 @@ def test_checks_run_in_order_and_stop_at_the_first_failure(ready):
     ]
 
 
+def test_check_runs_all_that_test_does_but_tests_and_asks_for_no_java(ready):
+    (ready.bin / "java").unlink()
+    ready.run("demo")
+    for tool in ("ruff", "mypy", "lint-imports", "python"):
+        ready.add(f"a project/.venv/bin/{tool}", "")
+    done = ready.run("check")
+    assert (done.returncode, done.stderr) == (0, "run: all checks passed\n")
+    assert ready.calls.read_text().split("\n") == [
+        "ruff check",
+        "ruff format --check",
+        "mypy ",
+        "lint-imports ",
+        "",
+    ]
+
+
+def test_check_takes_no_arguments(ready):
+    done = ready.run("check", "tests/model")
+    assert done.returncode == 2
+    assert "./run check looks at all files and takes no arguments, not 'tests/model'" in done.stderr
+    assert not ready.called("uv")
+
+
 def test_benchmarks_are_listed_with_what_they_measure(machine):
     (machine.project / "benchmarks").mkdir()
     (machine.project / "benchmarks/merge.py").write_text('"""Merge against a sort."""\nprint(1)\n')
