@@ -5,9 +5,11 @@ One Spark session for all tests of a process.
 """
 
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from stale_loops import forget_stale
 from tiers import Tiers
 
 settings.register_profile(
@@ -37,6 +39,8 @@ def pytest_configure(config):
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell starts so what is in the background, and commands that a test interrupts would not hear it.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if not hasattr(config, "workerinput"):
+        forget_stale(Path(__file__).parents[1] / "src")
     config.addinivalue_line("markers", "slow: starts a cluster, or takes long otherwise; only with --slow")
     config.pluginmanager.register(Tiers(config), "tiers")
 

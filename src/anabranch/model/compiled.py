@@ -9,7 +9,8 @@ is int64 from the beginning (``np.int64(0)``): that and `inner` took the first u
 one machine (``./run bench merge cold``).
 
 Numba looks only at a function's own file to see whether what it has cached is stale. After a change to a
-compiled function that others call, delete the ``*.nbi`` and ``*.nbc`` files below ``src``.
+compiled function that others call, a run of the tests deletes the caches of those (``tests/stale_loops.py``);
+without a run of the tests, delete the ``*.nbi`` and ``*.nbc`` files below ``src``.
 """
 
 from collections.abc import Callable
