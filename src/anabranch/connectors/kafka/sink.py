@@ -30,8 +30,8 @@ from anabranch.connectors.files.local_path import local_path
 from anabranch.connectors.folder.file_places import FilePlaces
 from anabranch.connectors.kafka.cluster import SECONDS, BrokerError, Cluster, Topic, check_packages
 from anabranch.connectors.kafka.envelopes import envelopes
+from anabranch.engines.spark.frame_metadata import POLICY
 from anabranch.engines.spark.hidden_rows import whole
-from anabranch.engines.spark.merge import POLICY
 from anabranch.engines.spark.query.begun_with import begun_with, check_begun_with, topic_sink
 from anabranch.engines.spark.query.check import went_back
 from anabranch.engines.spark.query.checkpoint import query_id

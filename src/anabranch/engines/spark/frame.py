@@ -10,7 +10,6 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from anabranch.engines.spark.hidden_rows import hidden
-from anabranch.engines.spark.merge import clock_of
 from anabranch.engines.spark.native_source import NativeSource
 from anabranch.engines.spark.parcel_rows import packed
 from anabranch.engines.spark.plan_sources import Read, as_read, check_all_stream, check_given, with_sources
@@ -55,11 +54,13 @@ def planned_frame(
     """What comes of a plan whose sources are known."""
     from pyspark.sql import DataFrame
 
+    from anabranch.engines.spark.clock import clock
+
     check_all_stream(reads.values())
     session = next(iter(reads.values())).rows.sparkSession
     ids = shard_ids(shards_of(session))
     parts = levels(root, len(ids))
-    sleeping = clock_of(session) if any(read.is_streaming for read in reads.values()) else None
+    sleeping = clock(session) if any(read.is_streaming for read in reads.values()) else None
     query = PlannedQuery(parts, reads, ids, answers, rows_per_parcel, has_clock=sleeping is not None)
     frame: DataFrame | None = None
     for level in parts:

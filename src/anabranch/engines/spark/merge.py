@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from anabranch.engines.spark.assignment import Assignment
 from anabranch.engines.spark.columns import Columns, columns_of
+from anabranch.engines.spark.frame_metadata import CLOCK, POLICY, SETTINGS, SHARDS, policy_kind
 from anabranch.engines.spark.hidden_rows import hidden
 from anabranch.engines.spark.merge_checks import (
     check_case,
@@ -55,18 +56,12 @@ from anabranch.rows.replica_names import named_in
 from anabranch.rows.vouching import Lossy, check_answered, is_inferred
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
 
 ROWS_EDGE = "rows"
 """What the rows of a merge are called in its plan."""
-POLICY, SETTINGS, SHARDS = "anabranch.policy", "anabranch.settings", "anabranch.shards"
-"""Where the schema of a merged frame says how: what its state depends on, and in how many parts it is."""
-LEVELS = "levels"
-"""The setting that a plan has and a merge by itself has not: in how many levels it is run."""
-CLOCK = "anabranch.clock"
-"""Where it says whether the clock is among the sources."""
 
 
 def merge(
@@ -183,6 +178,8 @@ def merged(
     """What a merge of rows says, as rows."""
     from pyspark.sql import DataFrame
 
+    from anabranch.engines.spark.clock import clock
+
     _check_rows(rows)
     columns = columns_of(rows)
     layout, merging, schema = planned(columns, layout, merging)
@@ -193,7 +190,7 @@ def merged(
     ordered = layout.sequence is not None or native
     packing = Packing(layout, len(ids), rows_per_parcel, ordered=ordered, edge=ROWS_EDGE)
     parcels = packed(rows, packing, ids) if isinstance(rows, DataFrame) else rows.parcels(packing, ids)
-    sleeping = clock_of(rows.sparkSession) if columns.is_streaming else None
+    sleeping = clock(rows.sparkSession) if columns.is_streaming else None
     if sleeping is not None:
         parcels = parcels.unionAll(sleeping)
     out = spark_schema(rows.schema, unpacking, layout.start, payload_names, merging.policy)
@@ -208,13 +205,6 @@ def merged(
     assignment = assignment_of(layout, merging, schema, len(ids))
     said = run_level(parcels, assignment, ids, OBSERVED, unpacking, out, always=native)
     return hidden(said, out) if unpacking.held else said
-
-
-def clock_of(spark: "SparkSession") -> "DataFrame | None":
-    """The clock, which is among the sources of a query, if it can be."""
-    from anabranch.engines.spark.clock import clock
-
-    return clock(spark)
 
 
 def assignment_of(layout: Layout, merging: Merging, schema: pa.Schema, shards: int) -> Assignment:
@@ -317,11 +307,6 @@ def merged_columns(rows: Columns, layout: Layout, merging: Merging, schema: pa.S
     return spark_schema(rows.schema, unpacking, layout.start, payload, merging.policy)
 
 
-def policy_told(policy: OutputPolicy) -> str:
-    """The kind of a policy, by which sinks tell what they may be given."""
-    return type(policy).__name__ + (" by what inputs show" if policy.needs_all else "")
-
-
 def spark_schema(
     rows: "StructType", unpacking: Unpacking, start: str, payload: list[str], policy: OutputPolicy
 ) -> "StructType":
@@ -331,7 +316,7 @@ def spark_schema(
     time = rows[start].dataType
     if isinstance(time, t.IntegralType):
         time = t.LongType()
-    told = {POLICY: policy_told(policy)}
+    told = {POLICY: policy_kind(policy)}
     fields = [
         t.StructField("kind", t.StringType(), True, told),
         *(t.StructField(name, time) for name in TIMES),

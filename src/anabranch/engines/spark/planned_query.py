@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from anabranch.engines.flow import Flow
 from anabranch.engines.spark.assignment import Assignment, dealing_of, level_settings
-from anabranch.engines.spark.merge import CLOCK, LEVELS, POLICY, SETTINGS, SHARDS, policy_told
+from anabranch.engines.spark.frame_metadata import CLOCK, LEVELS, POLICY, SETTINGS, SHARDS, policy_kind
 from anabranch.engines.spark.one_row import SEVERAL
 from anabranch.engines.spark.plan_sources import Read
 from anabranch.engines.spark.query.provenance import Provenance, of_sources
@@ -150,7 +150,7 @@ class PlannedQuery:
             **of_sources(self.provenance()),
         }
         if isinstance(root, Merge):
-            told[POLICY] = policy_told(root.policy)
+            told[POLICY] = policy_kind(root.policy)
         if isinstance(root, MergeChanges):
             several = several_open_rows(root.policy, root.case, root.source.of_events)
             told |= {} if several is None else {SEVERAL: several}

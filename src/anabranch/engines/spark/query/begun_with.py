@@ -12,7 +12,7 @@ from zlib import crc32
 import msgspec
 
 from anabranch.engines.settings import check_settings
-from anabranch.engines.spark.merge import CLOCK, LEVELS, SETTINGS, SHARDS
+from anabranch.engines.spark.frame_metadata import CLOCK, LEVELS, SETTINGS, SHARDS
 from anabranch.engines.spark.query.checkpoint import CheckpointError, begun, damaged, without_clock
 from anabranch.engines.whole_file import whole_file
 from anabranch.rows.layout import names_of
