@@ -30,6 +30,9 @@ from anabranch.model.rows import rows_without_columns
 from anabranch.model.schema import SchemaError, check_field_names, conformed
 from anabranch.model.time import BEGINNING, FOREVER
 
+_INSERT, _ADJUST, _STABLE, _ATTACH, _DETACH = map(int, Kind)
+_KINDS = pa.array(KINDS)
+_NO_NULLS = np.zeros(0, np.bool_)
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 RESERVED = ("kind", "start", "end", "old_end", "input", "payload")
 
@@ -66,16 +69,20 @@ def _batches(data: Any) -> Iterator[Batch]:
 def record_batch(batch: Batch, *, unit: pa.DataType | None = None, nested: bool = False) -> pa.RecordBatch:
     """The batch as Arrow data; where ``nested``, with its payload in one struct column whatever the names."""
     kind, start = batch.kind, batch.start
-    no_start = (
-        ((kind == Kind.STABLE) & (start == FOREVER))
-        | ((kind == Kind.ATTACH) & (start == BEGINNING))
-        | (kind == Kind.DETACH)
-    )
+    no_start, no_end, no_old_end = _NO_NULLS, None, None
+    if kind.any():
+        no_start = (
+            ((kind == _STABLE) & (start == FOREVER))
+            | ((kind == _ATTACH) & (start == BEGINNING))
+            | (kind == _DETACH)
+        )
+        no_end = (kind > _ADJUST) | (batch.end == FOREVER)
+        no_old_end = (kind != _ADJUST) | (batch.old_end == FOREVER)
     columns = {
-        "kind": pa.DictionaryArray.from_arrays(pa.array(kind, pa.int8()), pa.array(KINDS)),
+        "kind": pa.DictionaryArray.from_arrays(pa.array(kind), _KINDS),
         "start": times(start, no_start, unit),
-        "end": times(batch.end, (kind > Kind.ADJUST) | (batch.end == FOREVER), unit),
-        "old_end": times(batch.old_end, (kind != Kind.ADJUST) | (batch.old_end == FOREVER), unit),
+        "end": times(batch.end, no_end, unit),
+        "old_end": _nulls(len(kind), unit) if no_old_end is None else times(batch.old_end, no_old_end, unit),
     }
     if batch.input is not None:
         columns["input"] = pa.DictionaryArray.from_arrays(
@@ -83,6 +90,11 @@ def record_batch(batch: Batch, *, unit: pa.DataType | None = None, nested: bool 
         )
     frame = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
     return _with_payload(frame, batch.payload, nested or is_nested(batch.payload.schema))
+
+
+def _nulls(count: int, unit: pa.DataType | None) -> Any:
+    """What `times` gives where all are null."""
+    return pa.nulls(count, pa.int64() if unit is None or pa.types.is_integer(unit) else unit)
 
 
 def is_nested(payload: pa.Schema) -> bool:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from anabranch.model.elements import Adjust, Attach, Control, Detach, Element, Insert, Stable, Tagged
 from anabranch.model.identity import Words, identities
 from anabranch.model.origin import Origin, joined
-from anabranch.model.rows import rows_of, rows_without_columns, stacked, take_rows
-from anabranch.model.schema import SchemaError, conformed
+from anabranch.model.rows import nulls, rows_of, rows_without_columns, stacked, take_rows
+from anabranch.model.schema import SchemaError
 
 
 class Kind(IntEnum):
@@ -278,7 +278,7 @@ class Batch:
     def stable(cls, time: int, schema: pa.Schema | None = None) -> "Batch":
         """A batch of one stable, of a stream whose payloads have this schema."""
         nothing = np.zeros(1, np.int64)
-        payload = conformed(rows_without_columns(1), schema) if schema else rows_without_columns(1)
+        payload = rows_without_columns(1) if schema is None else nulls(1, schema)
         return cls(np.array([Kind.STABLE], np.int8), np.array([time], np.int64), nothing, nothing, payload)
 
     @classmethod

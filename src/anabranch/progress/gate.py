@@ -21,12 +21,13 @@ from anabranch.kernels.kernel import Refused, State
 from anabranch.model.application import BROKEN, STABLE, VALID, check_times
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.compiled import compiled
-from anabranch.model.op import of_snapshot
+from anabranch.model.op import Op, of_snapshot
 from anabranch.model.properties import Properties
 from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.model.validity import Rule
 
 VERSION = 1
+_SNAPSHOT = int(Op.SNAPSHOT)
 
 
 class Entrance(Protocol):
@@ -96,6 +97,8 @@ class Look(NamedTuple):
     events: int
     invalid: int
     controls: int
+    latest: int
+    """The greatest start of its valid events, those of a snapshot aside; BEGINNING where there is none."""
 
 
 @dataclass(slots=True)
@@ -114,13 +117,18 @@ class Gate:
     """Replicas that are not waited for and have sent nothing since."""
     inferred: dict[tuple[str, str], int] = field(default_factory=dict)
     """Until when each channel is stable after this pass, by what was seen of it."""
+    moved: set[str] = field(default_factory=set)
+    """Replicas of which a channel may be further than when the flow was told last."""
+    attaches: int = 0
+    places: dict[str, int] = field(default_factory=dict)
+    """The order in which replicas were attached, in which the flow is told of several."""
     snapshots: dict[str, int] = field(default_factory=dict)
     """Of each replica that has rows of a snapshot in this pass the least time of them."""
 
     def open(self) -> None:
         """Let those in who are awaited."""
         if not self.admission.replicas:
-            self.frontiers[""] = {}
+            self.frontiers[""], self.places[""] = {}, 0
         for name in self.admission.awaited:
             self.await_replica(name)
 
@@ -145,6 +153,8 @@ class Gate:
         self._join(name, guarantee)
 
     def _join(self, name: str, guarantee: int | None) -> None:
+        self.attaches += 1
+        self.places[name] = self.attaches
         self.frontiers[name] = {}
         self.promised[name] = BEGINNING
         self.left.discard(name)
@@ -185,6 +195,7 @@ class Gate:
         known = self.frontiers.get(name, {})
         if len(known) > 1:
             known.pop(channel, None)
+            self.moved.add(name)
         self.promise()
 
     def foresee(self, said: Iterable[tuple[str, Batch]]) -> None:
@@ -211,7 +222,8 @@ class Gate:
         rules = np.empty(len(batch), np.int8)
         if reached is None:
             reached = self.frontiers.get(name, {}).get(channel, BEGINNING)
-        found = look_at(batch.kind, batch.start, batch.end, batch.old_end, reached, rules)
+        columns = batch.kind, batch.start, batch.end, batch.old_end
+        found = look_at(*columns, reached, self.admission.of_changes, rules)
         return Look(reached, rules, *found)
 
     def refused(self, batch: Batch, look: "Look") -> list[Refused]:
@@ -221,7 +233,7 @@ class Gate:
     def foretold(self, batch: Batch, name: str, channel: str, look: "Look") -> list[Refused]:
         """What `hear` would refuse of what one channel sends, without hearing it."""
         if not look.controls and self._admits(name):
-            return self.refused(batch, look)
+            return self.refused(batch, look) if look.invalid else []
         found: list[Refused] = []
         here, attached = name in self.frontiers or name not in self.left, self.is_attached(name)
         reached, begin = look.reached, 0
@@ -265,14 +277,24 @@ class Gate:
             begin = cut + 1
         self._elements(batch[begin:], name, channel)
 
+    def reach(self, name: str, channel: str, time: int) -> None:
+        """A channel is stable until a time, if its replica is attached; that counts from `promise` on."""
+        known = self.frontiers.get(name)
+        if known is not None:
+            known[channel] = max(time, known.get(channel, BEGINNING))
+            self.moved.add(name)
+
     def promise(self) -> None:
-        """Tell the flow how far every replica has come, where that is further than before."""
+        """Tell the flow how far replicas have come, where that is further than before.
+
+        Cost: the replicas that have moved, whatever their number.
+        """
         for (name, channel), time in self.inferred.items():
-            known = self.frontiers.get(name)
-            if known is not None:
-                known[channel] = max(time, known.get(channel, BEGINNING))
+            self.reach(name, channel, time)
         self.inferred = {}
-        for name in self.frontiers:
+        moved, self.moved = self.moved, set()
+        there = [name for name in moved if name in self.frontiers]
+        for name in sorted(there, key=self.places.__getitem__):
             reached = self.reached(name)
             if reached > self.promised.get(name, BEGINNING):
                 self.promised[name] = reached
@@ -301,32 +323,20 @@ class Gate:
     ) -> NDArray[np.int8]:
         """The rule that each element of a channel breaks by its times, or VALID; the channel moves on."""
         rules = np.full(len(kind), VALID, np.int8)
-        known = self.frontiers[name]
-        known[channel] = check_times(kind, start, end, old_end, known.get(channel, BEGINNING), rules)
+        reached = self.frontiers[name].get(channel, BEGINNING)
+        self.reach(name, channel, check_times(kind, start, end, old_end, reached, rules))
         if self.admission.disorder is not None:
-            self._infer(name, channel, kind, start, old_end, rules)
+            self._infer(name, channel, int(latest_of(kind, start, old_end, self.admission.of_changes, rules)))
         return rules
 
-    def _infer(
-        self,
-        name: str,
-        channel: str,
-        kind: NDArray[np.int8],
-        start: NDArray[np.int64],
-        old_end: NDArray[np.int64],
-        rules: NDArray[np.int8],
-    ) -> None:
-        """Note until when a channel is stable by the bound on its disorder.
+    def _infer(self, name: str, channel: str, latest: int) -> None:
+        """Note until when a channel is stable by the bound on its disorder, after its latest event.
 
         Rows that are refused promise nothing, nor do those of a snapshot: it takes long to read, and the log
         after it goes on from where it began.
         """
-        promises = (rules == VALID) & (kind <= Kind.ADJUST)
-        if self.admission.of_changes:
-            promises &= ~of_snapshot(kind, old_end)
-        latest = int(start[promises].max(initial=BEGINNING))
-        bound = self.admission.disorder or 0
-        if latest >= BEGINNING + bound and latest > BEGINNING:
+        bound = self.admission.disorder
+        if bound is not None and latest >= BEGINNING + bound and latest > BEGINNING:
             known = self.inferred.get((name, channel), BEGINNING)
             self.inferred[name, channel] = max(latest - bound, known)
 
@@ -340,9 +350,8 @@ class Gate:
         if self.admission.of_changes:
             self.speaks(name, channel)
         look = look or self.look(batch, name, channel)
-        self.frontiers[name][channel] = look.stable
-        if self.admission.disorder is not None:
-            self._infer(name, channel, batch.kind, batch.start, batch.old_end, look.rules)
+        self.reach(name, channel, look.stable)
+        self._infer(name, channel, look.latest)
         if look.invalid:
             for one in self.refused(batch, look):
                 self.entrance.refuse(one._replace(name=name or None))
@@ -383,6 +392,8 @@ class Gate:
     def resume(self, state: State) -> None:
         """Go on from what was saved."""
         self.frontiers = {name: dict(known) for name, known in state.values["frontiers"].items()}
+        self.places = {name: place for place, name in enumerate(self.frontiers)}
+        self.attaches = len(self.places)
         self.promised, self.left = dict(state.values["promised"]), set(state.values["left"])
         self.expected = set(state.values.get("expected", ()))
 
@@ -398,11 +409,12 @@ def _attached_twice(batch: Batch, name: str, reached: int) -> Refused:
 
 @compiled
 def look_at(
-    kind: Any, start: Any, end: Any, old_end: Any, stable: int, rules: Any
-) -> tuple[int, int, int, int]:
+    kind: Any, start: Any, end: Any, old_end: Any, stable: int, of_changes: bool, rules: Any
+) -> tuple[int, int, int, int, int]:
     """Write the rule that each element breaks by its times to ``rules``.
 
-    Returns the stable after them, and how many are events, break a rule, and are attaches or detaches.
+    Returns the stable after them, how many are events, break a rule, and are attaches or detaches, and the
+    latest start (`latest_of`).
     """
     events = invalid = controls = 0
     rules[:] = VALID
@@ -413,7 +425,18 @@ def look_at(
             rules[i] = VALID
             controls += 1
         invalid += rules[i] != VALID
-    return stable, events, invalid, controls
+    return stable, events, invalid, controls, latest_of(kind, start, old_end, of_changes, rules)
+
+
+@compiled
+def latest_of(kind: Any, start: Any, old_end: Any, of_changes: bool, rules: Any) -> int:
+    """The greatest start of valid events; of changes, of those that are no rows of a snapshot."""
+    latest = BEGINNING
+    for i in range(len(kind)):
+        counts = kind[i] < STABLE and rules[i] == VALID and not (of_changes and old_end[i] == _SNAPSHOT)
+        if counts and start[i] > latest:
+            latest = start[i]
+    return latest
 
 
 def refused(

@@ -18,6 +18,8 @@ from anabranch.rows.layout import SINGLE, Layout
 from anabranch.rows.refusal import Refusal
 from anabranch.rows.text import broken_text, plain, text_of, without
 
+_INSERT, _ADJUST, _ATTACH = int(Kind.INSERT), int(Kind.ADJUST), int(Kind.ATTACH)
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -51,6 +53,8 @@ class Read:
     channel: NDArray[np.int64]
     sequence: NDArray[np.int64]
     refused: list[Refusal]
+    in_order: bool = False
+    """The sequences ascend."""
 
 
 def read_rows(layout: Layout, rows: pa.RecordBatch, place: Place) -> Read:
@@ -79,11 +83,9 @@ class _Reading:
         start = self._starts(kind)
         end = self._ends(kind, start)
         if layout.old_end is not None:
-            old_end = np.where(kind == Kind.ADJUST, self._ticks(layout.old_end, FOREVER), 0)
-        elif (kind == Kind.ADJUST).any():
-            self._refuse(
-                kind == Kind.ADJUST, "an adjust names the end that it changes, and no column is old_end"
-            )
+            old_end = np.where(kind == _ADJUST, self._ticks(layout.old_end, FOREVER), 0)
+        elif (kind == _ADJUST).any():
+            self._refuse(kind == _ADJUST, "an adjust names the end that it changes, and no column is old_end")
         replica, replicas = self._names(layout.replica, SINGLE)
         channel, channels = self._names(layout.channel, self.place.channel)
         sequence = self.place.sequences(count)
@@ -99,12 +101,13 @@ class _Reading:
         keep[wrong] = False
         if not keep.all():
             batch, replica, channel, sequence = batch.take(keep), replica[keep], channel[keep], sequence[keep]
-        return Read(batch, replicas, replica, channels, channel, sequence, refused)
+        in_order = layout.sequence is None or bool((np.diff(sequence) >= 0).all())
+        return Read(batch, replicas, replica, channels, channel, sequence, refused, in_order)
 
     def _kinds(self) -> NDArray[np.int8]:
         if self.layout.kind is None:
             return np.zeros(self.rows.num_rows, np.int8)
-        kind = self._codes(self.layout.kind, {word: n for n, word in enumerate(KINDS)}, int(Kind.INSERT))
+        kind = self._codes(self.layout.kind, {word: n for n, word in enumerate(KINDS)}, _INSERT)
         for row in np.flatnonzero(kind < 0).tolist():
             word = self.rows.column(self.layout.kind)[row].as_py()
             self.wrong.setdefault(row, f"kind is one of {', '.join(KINDS)} or null, this one is {word!r}")
@@ -121,7 +124,7 @@ class _Reading:
             word = self.rows.column(layout.kind)[row].as_py()
             self.wrong.setdefault(row, f"an op is {', '.join(WORDS)}, and {word!r} is not known to be any")
         kinds, ops = np.array([*WORDS.values(), WORDS["detach"]], np.int64)[code].T
-        is_change = (code >= 0) & (kinds == Kind.INSERT)
+        is_change = (code >= 0) & (kinds == _INSERT)
         for name in layout.key or ():
             column = self.rows.column(name)
             if column.null_count:
@@ -143,26 +146,25 @@ class _Reading:
         if self.rows.column(name).null_count:
             absent = ~self.rows.column(name).is_valid().to_numpy(zero_copy_only=False)
             what = "an event has a start" if self.layout.key is None else "a change has a commit time"
-            self._refuse(absent & (kind <= Kind.ADJUST), f"{what}, column {name!r} is null")
-            start = np.where(absent & (kind == Kind.ATTACH), BEGINNING, start)
+            self._refuse(absent & (kind <= _ADJUST), f"{what}, column {name!r} is null")
+            start = np.where(absent & (kind == _ATTACH), BEGINNING, start)
         if self.layout.key is not None:
-            at_the_end = (start == FOREVER) & (kind == Kind.INSERT)
+            at_the_end = (start == FOREVER) & (kind == _INSERT)
             self._refuse(at_the_end, "a change commits before the end of time")
         return start
 
     def _ends(self, kind: NDArray[np.int8], start: NDArray[np.int64]) -> NDArray[np.int64]:
         layout = self.layout
         if layout.key is not None:
-            return np.where(kind == Kind.INSERT, FOREVER, 0)
+            return np.where(kind == _INSERT, FOREVER, 0)
         if layout.end is not None:
-            return np.where(kind <= Kind.ADJUST, self._ticks(layout.end, FOREVER), 0)
+            return np.where(kind <= _ADJUST, self._ticks(layout.end, FOREVER), 0)
         lasts = layout.ticks(layout.duration, self.rows.schema, "duration") or 1
-        too_late = (start > FOREVER - lasts) & (kind <= Kind.ADJUST)
+        too_late = (start > FOREVER - lasts) & (kind <= _ADJUST)
         if too_late.any():
             lasting = layout.length(lasts, self.rows.schema)
             self._refuse(too_late, f"an event of duration {lasting} ends before time does")
-        with np.errstate(over="ignore"):
-            return np.where(kind <= Kind.ADJUST, start + lasts, 0)
+        return start + lasts if not kind.any() else np.where(kind <= _ADJUST, start + lasts, 0)
 
     def _ticks(self, name: str, missing: int) -> NDArray[np.int64]:
         column = self.rows.column(name)
@@ -185,6 +187,8 @@ class _Reading:
 
     def _refuse_text(self, name: str) -> None:
         column = self.rows.column(name)
+        if pa.types.is_primitive(column.type):
+            return
         broken = broken_text(column)
         if broken is not None:
             self._refuse(broken, f"text is UTF-8, and in column {name!r} it is not")

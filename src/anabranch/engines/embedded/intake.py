@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from anabranch.model.batch import Batch, Kind
+from anabranch.model.application import STABLE
+from anabranch.model.batch import Batch
 from anabranch.model.elements import Adjust, Insert, Stable, Tagged
 from anabranch.model.exact import exact_column
 from anabranch.model.origin import Origin
@@ -209,8 +210,14 @@ def read_intake(
     ``origin`` is which row of what each was; without it, the place in its channel that it was read with.
     """
     spoken = []
-    if not source.replicated and (read.batch.kind > Kind.STABLE).any():
+    if not source.replicated and read.batch.kind.max(initial=0) > STABLE:
         return _without_controls(source, read, origin)
+    if len(read.replicas) == len(read.channels) == 1 and read.in_order:
+        if not len(read.batch):
+            return Intake([], read.refused)
+        who = (replica or read.replicas[0]) if source.replicated else ""
+        known = Origin(read.sequence, None, (read.channels[0],)) if origin is None else origin
+        return Intake([Spoken(who, read.channels[0], read.batch.with_origin(known))], read.refused)
     for code, name in enumerate(read.replicas):
         who = replica or name if source.replicated else ""
         mine = read.replica == code
@@ -225,7 +232,7 @@ def read_intake(
 
 def _without_controls(source: Source, read: Read, origin: Origin | None) -> Intake:
     """What rows say but for those that let a replica come or go, where there is none."""
-    stays = read.batch.kind <= Kind.STABLE
+    stays = read.batch.kind <= STABLE
     reason = f"a replica is attached and detached, and {source.name!r} is not of replicas"
     wrong = [
         Refusal(

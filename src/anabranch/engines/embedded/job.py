@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
+
 from anabranch.engines.embedded.forms import like, whole
 from anabranch.engines.embedded.intake import Intake, intake
 from anabranch.engines.embedded.job_status import JobStatus, status_of
@@ -105,6 +107,8 @@ class Job:
         self._said = dict.fromkeys(self.flow.output, BEGINNING)
         self.dials = {name: dial_of(node.clock) for name, node in self.sources.items()}
         self._given: Any = []
+        self._nothing: dict[tuple[str, type], tuple[pa.Schema, Any]] = {}
+        """Answers without rows, which are made once: that takes a third of the time of a push of one row."""
         if states is not None:
             self._resume(states)
             return
@@ -289,8 +293,17 @@ class Job:
             raise
 
     def _like(self, output: Mapping[str, Batch]) -> Any:
-        formed = {name: like(self._given, batch, self.outputs[name].clock) for name, batch in output.items()}
+        formed = {name: self._one_like(name, batch) for name, batch in output.items()}
         return formed[""] if list(formed) == [""] else formed
+
+    def _one_like(self, name: str, batch: Batch) -> Any:
+        clock = self.outputs[name].clock
+        if len(batch) or not isinstance(self._given, pa.Table | pa.RecordBatch):
+            return like(self._given, batch, clock)
+        key, schema = (name, type(self._given)), batch.payload.schema
+        if key not in self._nothing or not self._nothing[key][0].equals(schema):
+            self._nothing[key] = schema, like(self._given, batch, clock)
+        return self._nothing[key][1]
 
     def _taken(self, name: str) -> Batch:
         """Events that have come out of an output, its stable last, where that is more than the last."""

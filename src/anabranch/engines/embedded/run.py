@@ -25,6 +25,8 @@ from anabranch.plan.source import Source
 
 ROWS = 4_096
 """Rows or elements of one push, at most."""
+ALONE = 65_536
+"""The same of a feed that is read alone, so that no other waits for it."""
 
 
 def run(
@@ -43,6 +45,8 @@ def run(
     if rows < 1:
         raise ValueError(f"a push has at least 1 row or element, not {rows}")
     feeds = feeds_of(job, inputs)
+    if len(feeds) == 1 and rows == ROWS:
+        rows = ALONE
     return _run(job, feeds, rows, progress, finish=finish)
 
 

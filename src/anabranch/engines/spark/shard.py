@@ -320,9 +320,7 @@ class Shard:
     def _settle(self, times: dict[tuple[str, str, str], int]) -> None:
         """Let stables count that waited for the end."""
         for (edge, name, channel), time in times.items():
-            known = self.gates[edge].frontiers.get(name)
-            if known is not None:
-                known[channel] = max(time, known.get(channel, BEGINNING))
+            self.gates[edge].reach(name, channel, time)
 
     def _promise(self) -> None:
         """Let every replica say how far its channels have come, where that is further than before."""
