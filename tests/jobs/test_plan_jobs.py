@@ -14,6 +14,7 @@ from anabranch.jobs.plan_beforehand import check_plan
 from anabranch.jobs.plan_job import PlanJob
 from anabranch.jobs.plan_sections import StepSection
 from anabranch.jobs.sections import keys
+from anabranch.jobs.step_sections import NOT_STEPS, operators
 
 SOURCE = """
 [sources.readings]
@@ -89,12 +90,68 @@ def readings() -> ab.Stream:
         ('"sort"', lambda s: s.sort()),
         ('"final"', lambda s: s.final()),
         ("{ final = { ordered = true } }", lambda s: s.final(ordered=True)),
+        (
+            "{ alter_lifetime = { start = 'START.floor(4) + 1', duration = 'END - START + 2' } }",
+            lambda s: s.alter_lifetime(ab.START.floor(4) + 1, ab.END - ab.START + 2),
+        ),
+        ("{ alter_lifetime = { start = 'END', duration = 3 } }", lambda s: s.alter_lifetime(ab.END, 3)),
+        ("{ alter_lifetime = { duration = 7 } }", lambda s: s.alter_lifetime(duration=7)),
+        (
+            "{ apply = { function = 'jobs.test_plan_jobs:doubled', keeps = 'room', pure = false } }",
+            lambda s: s.apply(doubled, keeps=["room"], pure=False),
+        ),
+        (
+            "{ apply = { rows = 'jobs.test_plan_jobs:row', schema = { n = 'int64' } } }",
+            lambda s: s.apply(rows=row, schema={"n": "int64"}),
+        ),
+        ("{ session = 5 }, { agg = { n = 'count()' } }", lambda s: s.session(5).agg(n=ab.count())),
+        (
+            "{ session = { gap = 5, start = 'began' } }, { group_by = 'room' }, { agg = { n = 'count()' } }",
+            lambda s: s.session(5, start="began").group_by("room").agg(n=ab.count()),
+        ),
+        ("{ rows = 5 }, { agg = { n = 'count()' } }", lambda s: s.rows(5).agg(n=ab.count())),
+        (
+            "{ rows = { size = 5, every = 2, end = 'until' } }, { agg = { n = 'count()' } }",
+            lambda s: s.rows(5, 2, end="until").agg(n=ab.count()),
+        ),
     ],
 )
 def test_a_step_is_the_method_of_its_name(tmp_path, step, meant):
     found = job(tmp_path, f"{SOURCE}[plan]\nsteps = [{step}]\n").stream
     assert found.explain() == meant(readings()).explain()
     assert found.schema == meant(readings()).schema
+
+
+def doubled(rows):
+    return {"room": rows.column("room"), "level": rows.column("level")}
+
+
+def row(values):
+    return {"n": 1}
+
+
+def test_every_method_that_gives_a_stream_is_a_step_or_says_why_not():
+    given = {*operators(), "merge"}
+    assert {*keys(StepSection)} == given - {*NOT_STEPS}
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        ("{ session = { gpa = 5 } }", "has no key 'gpa', did you mean 'gap'"),
+        ("{ hop = { size = 5 } }", "has no every"),
+        ("{ hop = 5 }", "hop is"),
+        ("{ rows = '5 minutes' }", "rows is"),
+        ("{ alter_lifetime = 'START * 2' }", "a lifetime is made of START, END"),
+        ("{ alter_lifetime = 'END - START' }", "a start is made of START"),
+        ("{ apply = 'doubled' }", "a function is named as module:name"),
+        ("{ tap = 'out' }", "a job has one output"),
+        ("'session'", "needs to be told more"),
+    ],
+)
+def test_a_step_that_is_wrong_says_what_it_takes(tmp_path, step, words):
+    with pytest.raises(ValueError, match=words):
+        _ = job(tmp_path, f"{SOURCE}[plan]\nsteps = [{step}]\n").stream
 
 
 def test_every_operator_of_a_step_has_been_tried_above():

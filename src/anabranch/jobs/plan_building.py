@@ -10,16 +10,13 @@ from typing import Any, TypeAlias
 
 from anabranch.expressions.parsing import parsed, parsed_aggregate
 from anabranch.jobs.plan_sections import (
-    FinalSection,
-    HopSection,
-    JoinSection,
     MergeStepSection,
     PlanSourceSection,
     StepSection,
     StreamSection,
-    WindowSection,
 )
 from anabranch.jobs.sections import keys, section, unknown
+from anabranch.jobs.step_sections import NOT_STEPS, OF_WINDOWS, called, words
 from anabranch.plan.build import merge, source, union
 from anabranch.plan.line import Line, told
 from anabranch.plan.node import PlanError
@@ -30,11 +27,6 @@ from anabranch.plan.windowed import Windowed
 from anabranch.rows.layout import names_of
 
 Made: TypeAlias = Stream | Replicas | ReplicasOfChanges
-
-_PLAIN = ("started", "ended", "distinct", "sort", "final", "merge")
-"""Steps that a word by itself says."""
-_OF_WINDOWS = ("group_by", "agg")
-"""Steps that go on from windows."""
 
 
 def built(file: Path, sources: Mapping[str, PlanSourceSection], plan: Mapping[str, StreamSection]) -> Stream:
@@ -127,20 +119,13 @@ class _Building:
         for number, step in enumerate(given.steps, 1):
             place = self._after(place, step)
             with self._at(place, f"step {number} of {where}"):
-                stream = self._applied(stream, _step(step, where, number))
+                stream = _applied(stream, *_step(step, where, number), self._joined)
         if isinstance(stream, Windowed):
             with self._at(place, where):
                 error = PlanError("what is said of windows is said by agg, and the steps end before it")
                 error.add_note('Add a step: { agg = { count = "count()" } }.')
                 raise error
         return stream
-
-    def _applied(self, stream: Made | Windowed, step: tuple[str, Any]) -> Any:
-        """What comes of a step."""
-        name, value = step
-        if isinstance(value, JoinSection) and isinstance(stream, Stream):
-            return stream.join(self._joined(value.right), **value.arguments())
-        return _applied(stream, name, value)
 
     def _joined(self, name: str) -> Any:
         found = self._stream(name)
@@ -209,8 +194,11 @@ def _made_of(given: StreamSection) -> tuple[Any, Any, Any]:
 def _step(given: str | Mapping[str, Any], where: str, number: int) -> tuple[str, Any]:
     """The operator of a step, and its arguments."""
     what = f"step {number} of {where}"
+    operator = given if isinstance(given, str) else next(iter(given), "")
+    if operator in NOT_STEPS:
+        raise ValueError(f"{what} is {operator!r}, and {NOT_STEPS[operator]}")
     if isinstance(given, str):
-        if given not in _PLAIN:
+        if given not in words():
             known = keys(StepSection)
             if given in known:
                 error = ValueError(f"{what} is {given!r}, which needs to be told more")
@@ -228,14 +216,14 @@ def _step(given: str | Mapping[str, Any], where: str, number: int) -> tuple[str,
     return named[0]
 
 
-def _applied(stream: Made | Windowed, name: str, value: Any) -> Any:
-    """What comes of a step that reads no other stream."""
-    if isinstance(stream, Windowed) != (name in _OF_WINDOWS):
+def _applied(stream: Made | Windowed, name: str, value: Any, streams: Callable[[str], Any]) -> Any:
+    """What comes of a step; ``streams`` gives another stream by its name."""
+    if isinstance(stream, Windowed) != (name in OF_WINDOWS):
         found = "these are windows" if isinstance(stream, Windowed) else f"{stream.node.words()} is a stream"
-        error = PlanError(f"{name} is of {'windows' if name in _OF_WINDOWS else 'a stream'}, and {found}")
+        error = PlanError(f"{name} is of {'windows' if name in OF_WINDOWS else 'a stream'}, and {found}")
         error.add_note("Write { window = … }, { group_by = … } if there are groups, then { agg = … }.")
         raise error
-    before = ("merge", *_OF_ROWS) if isinstance(stream, Replicas) else ("merge",)
+    before = ("merge", "apply", *_OF_ROWS) if isinstance(stream, Replicas) else ("merge",)
     if isinstance(stream, Replicas | ReplicasOfChanges) and name not in before:
         error = PlanError(f"{name} is of one stream, and {stream.node.words()} is of replicas")
         error.add_note('Put the step "merge" before it.')
@@ -247,28 +235,25 @@ def _applied(stream: Made | Windowed, name: str, value: Any) -> Any:
     if value is False:
         raise PlanError(f"{name} is done or left out, {name} = false is neither")
     call: Callable[..., Any] = getattr(stream, name)
-    match value:
-        case HopSection(size=size, every=every):
-            return call(size, every)
-        case WindowSection():
-            return call(**{key: getattr(value, key) for key in keys(WindowSection)})
-        case FinalSection(ordered=ordered):
-            return call(ordered=ordered)
-        case MergeStepSection(of=of, identity=identity):
-            if of is not None:
-                raise PlanError("the step merge is of the replicas of a source, and of names streams")
-            if identity is not None and isinstance(stream, ReplicasOfChanges):
-                error = PlanError("rows of a table are told apart by its key, and identity names columns too")
-                error.add_note("Leave identity out; the key of the source is what a row is known by.")
-                raise error
-            return call(**value.arguments())
-        case True:
-            return call()
+    if name == "merge":
+        return _merged(stream, call, value)
     if name in ("distinct", "group_by"):
-        return call(*(names_of(value) or ()))
+        return call(*(() if value is True else names_of(value) or ()))
     if name == "agg":
         return _said(call, value)
-    return _OF_ROWS[name](call, value) if name in _OF_ROWS else call(value)
+    return _OF_ROWS[name](call, value) if name in _OF_ROWS else called(stream, name, value, streams)
+
+
+def _merged(stream: Made | Windowed, merge: Callable[..., Any], value: Any) -> Any:
+    if not isinstance(value, MergeStepSection):
+        return merge()
+    if value.of is not None:
+        raise PlanError("the step merge is of the replicas of a source, and of names streams")
+    if value.identity is not None and isinstance(stream, ReplicasOfChanges):
+        error = PlanError("rows of a table are told apart by its key, and identity names columns too")
+        error.add_note("Leave identity out; the key of the source is what a row is known by.")
+        raise error
+    return merge(**value.arguments())
 
 
 def _said(agg: Callable[..., Any], value: Mapping[str, str | bool]) -> Any:

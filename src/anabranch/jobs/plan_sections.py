@@ -28,17 +28,16 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import field
 
-from anabranch.expressions.parsing import parsed
 from anabranch.jobs.delta_sections import DeltaSourceSection
 from anabranch.jobs.kafka_sections import KafkaSourceSection
 from anabranch.jobs.merge_sections import answer_named, check_lossy_words, policy_of
 from anabranch.jobs.sections import Names, Section, one_of
+from anabranch.jobs.step_sections import Span, step_section
 from anabranch.model.output_policy import Pace
 
 if TYPE_CHECKING:
     from anabranch.jobs.plan_job import Ends
 
-Span = int | str
 _ENDS = ("path", "kafka", "delta", "by_replica", "values")
 
 
@@ -115,51 +114,6 @@ class PlanSourceSection(Section):
         return Ends(**{name: getattr(self, name) for name in _ENDS})
 
 
-class HopSection(Section):
-    """A step ``hop``: the size of windows, and how far apart they begin."""
-
-    size: Span
-    every: Span
-
-
-class WindowSection(Section):
-    """A step ``window``: the arguments of `Stream.window`."""
-
-    size: Span
-    every: Span | None = None
-    lifetime: str = "window"
-    start: str | None = None
-    end: str | None = None
-
-
-class JoinSection(Section):
-    """A step ``join``: the name of the right stream, and the other arguments of `Stream.join`."""
-
-    right: str
-    on: Names | dict[str, str] | None = None
-    within: Span | list[Span] | None = None
-    how: str = "inner"
-    where: str | None = None
-    at: str = "later"
-    starts: list[str] | None = None
-    suffix: str = "_right"
-
-    def arguments(self) -> dict[str, Any]:
-        """What a join is called with besides the right stream, by name."""
-        given = {name: getattr(self, name) for name in self.__struct_fields__ if name != "right"}
-        given["where"] = None if self.where is None else parsed(self.where)
-        for name in ("within", "starts"):
-            if isinstance(given[name], list):
-                given[name] = tuple(given[name])
-        return given
-
-
-class FinalSection(Section):
-    """A step ``final``."""
-
-    ordered: bool = False
-
-
 class MergeStepSection(Section):
     """How replicas or streams become one: the arguments of ``merge``, and ``of`` which streams."""
 
@@ -182,31 +136,8 @@ class MergeStepSection(Section):
         return {name: value for name, value in given.items() if value is not None}
 
 
-class StepSection(Section):
-    """A step: the one operator that it has as a key, and its arguments."""
-
-    filter: str | None = None
-    select: list[str | dict[str, str]] | dict[str, str] | None = None
-    with_columns: dict[str, str] | None = None
-    drop: Names | None = None
-    rename: dict[str, str] | None = None
-    lasting: Span | None = None
-    hop: HopSection | None = None
-    tumble: Span | None = None
-    window: Span | WindowSection | None = None
-    group_by: Names | None = None
-    agg: dict[str, str | bool] | None = None
-    """Aggregates by the names of their columns, and ``early``."""
-    join: JoinSection | None = None
-    distinct: bool | Names | None = None
-    shift: Span | None = None
-    extend: Span | None = None
-    clip: Span | None = None
-    started: bool | None = None
-    ended: bool | None = None
-    sort: bool | None = None
-    final: bool | FinalSection | None = None
-    merge: bool | MergeStepSection | None = None
+StepSection = step_section(bool | MergeStepSection)
+"""A step: the one operator that it has as a key, and its arguments."""
 
 
 class StreamSection(Section):
