@@ -13,10 +13,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.merge import FAULTS, Scenario, merges, played
 
-from anabranch import BEGINNING, FOREVER, Adjust, Attach, Batch, Case, Insert, Merger, Stable, Tagged
+from anabranch import (
+    BEGINNING,
+    FOREVER,
+    Adjust,
+    Attach,
+    Batch,
+    BrokenPropertyError,
+    Case,
+    Drop,
+    Generalise,
+    Insert,
+    Merger,
+    Quarantine,
+    Raise,
+    Stable,
+    Tagged,
+)
 from anabranch.kernels.merge.broken import Broken
 from anabranch.kernels.merge.ordered import Ordered
 from anabranch.kernels.merge.sides import Sides
+from anabranch.kernels.merge.ties import find_tied
 from anabranch.model.elements import Element
 from anabranch.model.properties import Fact
 from anabranch.oracle.merge import OrderedMerge
@@ -431,3 +448,118 @@ def test_there_is_room_for_every_tie_that_comes_alone(case):
     for number in range(130):
         assert merge.push("a", x(str(number))) == [x(str(number))]
         assert merge.kernel.ties.rows == number + 1 <= len(merge.kernel.ties.end)
+
+
+def keyed_in_order(on_broken, *names: str) -> Merger:
+    """A merge of R2 of inputs that promise a key too."""
+    merger = Merger(on_broken=on_broken)
+    for name in names:
+        merger.attach(name, properties=(Fact.PERFECT, Fact.KEYED))
+    return merger
+
+
+def test_a_repeated_key_of_an_input_in_order_is_raised_and_the_rest_is_merged():
+    merger = keyed_in_order(Raise(), "a", "b")
+    with pytest.raises(BrokenPropertyError, match=r"element 2 of input 'a'.* must be keyed") as caught:
+        merger.push("a", [x("p", 5, 8), x("p", 5, 9), x("q", 5, 9)])
+    assert list(caught.value.output.elements()) == [x("p", 5, 8), x("q", 5, 9)]
+    assert merger.push("b", [x("p", 5, 8), x("q", 5, 9), Stable(9)]) == [Stable(9)]
+
+
+def test_a_merge_that_may_generalise_drops_the_declaration_and_stays_where_it_is():
+    merger = keyed_in_order(Generalise(), "a", "b")
+    assert merger.push("a", [x("p", 5, 8), x("p", 5, 9), Stable(6)]) == [
+        x("p", 5, 8),
+        x("p", 5, 9),
+        Stable(6),
+    ]
+    assert merger.push("b", [x("p", 5, 9), x("p", 5, 8), Stable(6)]) == []
+    status = merger.status()
+    assert status.case == "R2"
+    assert status.moves == (
+        "R2 stays at -∞: a is not keyed, by its element 2",
+        "R2 stays at 6: b is not keyed, by its element 2",
+    )
+    assert "a: complete, declared insert only, ordered, shrinking, kept, perfect" in merger.explain()
+
+
+def repeating(random: Random, faulty: bool) -> list[Element]:
+    """Inserts in order with stables, some payloads twice at one start; some wrong if ``faulty``."""
+    elements: list[Element] = []
+    start = 0
+    for _ in range(random.randint(2, 14)):
+        start += random.choice((0, 0, 0, 1))
+        elements.append(x(random.choice("abc"), start, start + random.randint(1, 3)))
+        if faulty and random.random() < 0.15:
+            elements.append(x("z", start - 1, start + 9))
+        if faulty and random.random() < 0.15:
+            elements.append(Adjust({"value": "y"}, start, start + 3, start + 4))
+        if random.random() < 0.1:
+            elements.append(Stable(start))
+    return [*elements, Stable(FOREVER)]
+
+
+def repeats_of(elements: list[Element]) -> list[Element]:
+    """The inserts in order whose payload and start have come before among those."""
+    known, found, last = set(), [], BEGINNING
+    for one in elements:
+        if not isinstance(one, Insert) or one.start < last:
+            continue
+        key, last = (one.payload["value"], one.start), one.start
+        if key in known:
+            found.append(one)
+        known.add(key)
+    return found
+
+
+def repeats_told(seed: int) -> None:
+    """Each repeat of each input, slow or late to join, cut and dumped anywhere, is told once and left out."""
+    random = Random(seed)
+    faulty, case = random.random() < 0.3, random.choice((None, None, "R2", "R1"))
+    inputs = {name: repeating(random, faulty) for name in "ab"[: 1 if case == "R1" else 2]}
+    aside = Quarantine()
+    answers = {"on_broken": aside, "on_invalid": Drop()}
+    merger = Merger(case, **answers)
+    joins_late = len(inputs) == 2 and random.random() < 0.3
+    for name in inputs:
+        guarantee = -9 if joins_late and name == "b" else None
+        merger.attach(name, guarantee, properties=(Fact.PERFECT, Fact.KEYED))
+    left = {name: list(elements) for name, elements in inputs.items()}
+    while any(left.values()):
+        name = random.choice([name for name, rest in left.items() if rest])
+        count = random.choice((1, 1, 2, 5, 20))
+        part, left[name] = left[name][:count], left[name][count:]
+        merger.push(name, part)
+        if random.random() < 0.2:
+            merger = Merger.load(merger.dump(), **answers)
+    for name, elements in inputs.items():
+        told = [
+            one.element for one in aside.violations if one.input == name and "must be keyed" in one.detail
+        ]
+        assert told == repeats_of(elements), f"seed {seed}, {name}: {elements}"
+
+
+def all_repeats_told() -> None:
+    for seed in range(300):
+        repeats_told(seed)
+
+
+def test_every_repeat_of_a_key_in_order_is_told_once():
+    all_repeats_told()
+
+
+WRONG = {
+    "who is behind the output is not looked at": lambda kind, start, stable, latest, keyed, own, rows: (
+        find_tied(kind, start, stable, latest, False, own, rows)
+    ),
+    "what was pushed before is forgotten": lambda kind, start, stable, latest, keyed, own, rows: find_tied(
+        kind, start, stable, latest, keyed, BEGINNING, rows
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+def test_a_merge_in_order_that_overlooks_repeats_is_noticed(wrong, monkeypatch):
+    monkeypatch.setattr("anabranch.kernels.merge.ordered.find_tied", wrong)
+    with pytest.raises(AssertionError, match="seed"):
+        all_repeats_told()

@@ -256,6 +256,8 @@ def outcome_of(schedule: Schedule) -> Outcome:
 def _left_order(merger: Merger) -> int:
     """The stable at which a merge left the cases in order."""
     for move in merger.moves:
+        if " stays at " in move:
+            continue
         before, after = move.split(" at ")[0].split(" to ")
         if Case[before] in ORDERED and Case[after] not in ORDERED:
             words = move.split(" at ")[1].split(":")[0]

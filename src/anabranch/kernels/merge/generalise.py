@@ -51,7 +51,9 @@ def go_on_without(merge: Merge, name: str, fact: Fact, why: str) -> Batch:
     declared = (one.declared.properties or (merge.forced or running).value).without(fact)
     one.declared = merge.declared[name] = replace(one.declared, properties=declared)
     merge.sides.keyed[one.number] &= Fact.KEYED in declared
-    if running is Case.R4:
+    if running is Case.R4 or (fact is Fact.KEYED and running in (Case.R1, Case.R2)):
+        # It does not rely on it.
+        merge.moves.append(f"{running.name} stays at {tick_text(merge.kernel.stable)}: {why}")
         return Batch.of([])
     inputs = {
         n: replace(s, properties=running.value if s.properties is None else s.properties)

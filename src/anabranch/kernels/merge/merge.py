@@ -417,8 +417,7 @@ class Merge:
                 done = len(said) - sum(len(part) for other, part in left if other == i)
                 self.trail.hear(i, said[:done], kernel.stable)
             parts.append(self._kept(output))
-            if i is not None and not isinstance(kernel, Ordered):
-                self._leave_out(kernel, i, said)
+            self._leave_out(kernel, i, said)
             if broken is not None:
                 news, again = self._mended(broken)
                 parts.append(self._kept(news))
@@ -428,14 +427,20 @@ class Merge:
         return parts[0] if len(parts) == 1 else concat(parts)
 
     def _said_to(self, kernel: Ordered | R3 | R4, i: int | None, said: Batch) -> Batch:
-        if i is None:
-            return kernel.settle()
-        if isinstance(kernel, Ordered):
-            return kernel.push(i, said)
-        return kernel.push(i, said, leave_out=not self.generalise)
+        leave_out = not self.generalise
+        if i is not None:
+            return kernel.push(i, said, leave_out=leave_out)
+        return kernel.settle(leave_out=leave_out) if isinstance(kernel, Ordered) else kernel.settle()
 
-    def _leave_out(self, kernel: R3 | R4, number: int, said: Batch) -> None:
-        """Refuse what came too late, and what repeats a key, in what a number has said."""
+    def _leave_out(self, kernel: Ordered | R3 | R4, number: int | None, said: Batch) -> None:
+        """Refuse what came too late, and what repeats a key, in what a number has said or had queued."""
+        if isinstance(kernel, Ordered):
+            repeats, kernel.repeats = kernel.repeats, []
+            for of, rows in repeats:
+                self._refuse_broken(self._name_of(of), Fact.KEYED, rows)
+            return
+        if number is None:
+            return
         if isinstance(kernel, R4) and len(kernel.late):
             self._refuse(Rule.LATE, self._name_of(number), said.take(kernel.late))
         if len(kernel.repeats):

@@ -87,7 +87,7 @@ def tell_in_order(
                 )
     kernel.forget(output)
     kernel.widen(sides)
-    kernel.stable, kernel.latest, kernel.queues = old.stable, old.latest, old.queues
+    kernel.stable, kernel.latest, kernel.queues, kernel.keys = old.stable, old.latest, old.queues, old.keys
     for new, known in zip(kernel.last, old.last, strict=True):
         new[:] = known
     return concat(news)

@@ -6,8 +6,12 @@ R0 a start has one event. What the listings leave out is corrected as in `oracle
 same elements by scans: nothing comes out below the output's own stable, and an input that has not joined is
 queued, because from the moment the others reach its guarantee they may all fail.
 
-Memory: the identities and ends of the latest start's events, for R2 a count of each for each input, and the
-queues. Cost: constant per element; payloads are hashed only where starts are equal.
+An input that declares a key and repeats it is found out, though no case here relies on it but R0, which finds
+it by its starts: in order, a payload and start that comes again comes among the inserts of one start.
+
+Memory: the identities and ends of the latest start's events, for R2 a count of each for each input, for each
+input with a key the identities of its last start, and the queues. Cost: constant per element; payloads are
+hashed only where starts are equal.
 """
 
 from dataclasses import dataclass, field
@@ -32,12 +36,13 @@ R0, R1, R2 = 0, 1, 2
 _NO_WORDS = np.empty((0, 2), np.uint64)
 _NUMBERS = {Case.R0: R0, Case.R1: R1, Case.R2: R2}
 
-KEPT, COMES_OUT, ADJUSTED, WENT_BACK, STOOD_STILL, DIFFERED = range(6)
+KEPT, COMES_OUT, ADJUSTED, WENT_BACK, STOOD_STILL, DIFFERED, REPEATED = range(7)
 _FACTS = {
     ADJUSTED: Fact.INSERT_ONLY,
     WENT_BACK: Fact.ORDERED,
     STOOD_STILL: Fact.STRICTLY_INCREASING,
     DIFFERED: Fact.DETERMINISTIC_TIES,
+    REPEATED: Fact.KEYED,
 }
 
 
@@ -75,6 +80,10 @@ class Ordered:
     ties: Ties = field(init=False, repr=False)
     last: LastInsert = field(init=False, repr=False)
     queues: dict[int, list[Batch]] = field(default_factory=dict, repr=False)
+    keys: dict[int, Ties] = field(default_factory=dict, repr=False)
+    """What each input that declares a key has shown at its last start."""
+    repeats: list[tuple[int, Batch]] = field(default_factory=list, repr=False)
+    """What repeats a key and was left out, with the numbers of the inputs, until it is taken."""
 
     def __post_init__(self) -> None:
         assert self.case in _NUMBERS, f"{self.case.name} is not in order"
@@ -94,24 +103,29 @@ class Ordered:
     def nbytes(self) -> int:
         """Bytes held."""
         own = self.ties.nbytes + sum(column.nbytes for column in self.last)
+        own += sum(keys.nbytes for keys in self.keys.values())
         return own + sum(_nbytes(part) for queue in self.queues.values() for part in queue)
 
-    def push(self, i: int, batch: Batch) -> Batch:
-        """What comes out when input number i says elements; `Broken` at one that the case does not have."""
+    def push(self, i: int, batch: Batch, *, leave_out: bool = False) -> Batch:
+        """What comes out when input number i says elements; `Broken` at one that the case does not have.
+
+        Where one that has a key repeats it, that is left out, or `Broken`.
+        """
         self.sides.idle[i] = False
         if self.sides.joined[i]:
-            return self._play([(i, batch)], batch[:0])
+            return self._play([(i, batch)], batch[:0], leave_out=leave_out)
         self._queue(i, batch)
         return batch[:0]
 
-    def settle(self) -> Batch:
+    def settle(self, *, leave_out: bool = False) -> Batch:
         """What comes out when inputs have come, left or been made to join: those that may join do."""
-        return self._play([], Batch.of([]))
+        return self._play([], Batch.of([]), leave_out=leave_out)
 
     def forget(self, i: int) -> None:
         """Number i has left; what is out stays."""
         self.queues.pop(i, None)
         self.last.forget(i)
+        self.keys.pop(i, None)
         if self.case is Case.R2:
             self.ties.shown[:, i] = 0
 
@@ -132,10 +146,11 @@ class Ordered:
             "stable": self.stable,
             "latest": self.latest,
             "said": [column.tolist() for column in self.last],
+            "keys": list(self.keys),
             "queues": list(self.queues),
             "channels": [],
         }
-        batches = [self.ties.to_arrow()]
+        batches = [self.ties.to_arrow(), *(keys.to_arrow() for keys in self.keys.values())]
         for queue in map(concat, self.queues.values()):
             channels, origins = saved_origin(queue)
             state["channels"].append(channels)
@@ -152,8 +167,10 @@ class Ordered:
     ) -> "Ordered":
         """What was dumped, with the sides it had then or larger ones; events are told apart as they were."""
         loaded = cls(Case[state["case"]], sides, state["stable"], state["latest"])
-        ties, *queues = batches
+        known = len(state["keys"])
+        ties, keys, queues = batches[0], batches[1 : 1 + known], batches[1 + known :]
         loaded.ties = Ties.from_arrow(ties)
+        loaded.keys = {i: Ties.from_arrow(rows) for i, rows in zip(state["keys"], keys, strict=True)}
         loaded.last = LastInsert(*(np.array(column, np.int64) for column in state["said"]))
         loaded.widen(sides)
         for n, i in enumerate(state["queues"]):
@@ -162,13 +179,13 @@ class Ordered:
             loaded.queues[i] = [queue.told_apart_by(identity)]
         return loaded
 
-    def _play(self, pending: list[tuple[int, Batch]], nothing: Batch) -> Batch:
+    def _play(self, pending: list[tuple[int, Batch]], nothing: Batch, *, leave_out: bool = False) -> Batch:
         """Do what is pending, the last first; where an input may join it does, and its queue comes next."""
         parts: list[Batch] = []
         while True:
             if pending:
                 i, batch = pending.pop()
-                last, rest, fact = self._merge(i, batch)
+                last, rest, fact = self._merge(i, batch, leave_out=leave_out)
                 parts += [last] if len(last) else []
                 if fact:
                     raise Broken(fact, concat(parts or [nothing]), [(i, rest), *reversed(pending)])
@@ -195,33 +212,39 @@ class Ordered:
         elements = concat(queue)
         if (elements.kind == Kind.INSERT).any():
             self.last.forget(i)
+            self.keys.pop(i, None)
         return elements
 
-    def _merge(self, i: int, batch: Batch) -> tuple[Batch, Batch, Fact | None]:
+    def _merge(self, i: int, batch: Batch, *, leave_out: bool) -> tuple[Batch, Batch, Fact | None]:
         """Let an input say elements until one may let another join or breaks a promise.
 
         Gives what comes out, what is left to say, and the promise that its first element breaks, if it does.
         """
-        tied, words = self._tied(batch)
-        rows = np.empty(len(batch), np.int64)
-        stop, out, self.stable, self.latest, alone, fate = merge(
+        tied, words = self._tied(i, batch)
+        rows, repeats = np.empty((2, len(batch)), np.int64)
+        stop, out, self.stable, self.latest, alone, again, fate = merge(
             _NUMBERS[self.case],
             i,
             (batch.kind, batch.start, batch.end),
             (tied, words),
             self.ties,
+            self.keys.get(i, self.ties),
             self.last,
             self.sides,
             (self.stable, self.latest),
             rows,
+            leave_out,
+            repeats,
         )
+        if again:
+            self.repeats.append((i, batch.take(repeats[:again])))
         if self.latest < self.stable:
             self.ties.used[0] = 0
         elif alone != NONE and self.case is not Case.R0:
             self._identify(batch.take(np.array([alone])))
         return _chosen(batch, rows[:out]), batch[stop:], _FACTS.get(fate)
 
-    def _tied(self, batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    def _tied(self, i: int, batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
         """The rows that may meet another event of their start, and their identities; there is room for them.
 
         Until an element goes back, which stops the merge, inserts of one start follow one another: no more of
@@ -229,9 +252,12 @@ class Ordered:
         """
         tied, most = np.empty(0, np.int64), 1
         if self.case is not Case.R0:
-            rows = np.empty(len(batch), np.int64)
-            count, most = find_tied(batch.kind, batch.start, self.stable, self.latest, rows)
+            rows, keyed = np.empty(len(batch), np.int64), bool(self.sides.keyed[i])
+            before = int(self.last.start[i])
+            count, most = find_tied(batch.kind, batch.start, self.stable, self.latest, keyed, before, rows)
             tied = rows[:count]
+            if keyed:
+                self.keys[i] = self.keys.get(i, Ties.of_capacity(SMALL, 1)).fitted(most)
         self.ties = self.ties.fitted(most)
         if not len(tied):
             return tied, _NO_WORDS
@@ -365,6 +391,21 @@ def put_alike(ties: Ties, i: int, is_tied: bool, low: Any, high: Any, end: int) 
     return COMES_OUT
 
 
+@inlined
+def has_shown(keys: Ties, low: Any, high: Any) -> Any:
+    """An input has shown this identity at its last start."""
+    return keys.shown[row_of(keys, low, high, 0), 0] > 0
+
+
+@inlined
+def note_key(keys: Ties, at_last: bool, is_tied: bool, low: Any, high: Any) -> None:
+    """An input has said one more insert, at its last start or at a new one."""
+    if not at_last:
+        keys.used[0] = 0
+    if is_tied:
+        keys.shown[row_of(keys, low, high, 0), 0] = 1
+
+
 @compiled
 def merge(
     case: int,
@@ -372,23 +413,28 @@ def merge(
     elements: tuple[Any, Any, Any],
     identified: tuple[Any, Any],
     ties: Ties,
+    keys: Ties,
     last: LastInsert,
     sides: Sides,
     reached: tuple[int, int],
     rows: Any,
-) -> tuple[int, int, int, int, int, int]:
+    leave_out: bool,
+    repeats: Any,
+) -> tuple[int, int, int, int, int, int, int]:
     """Let input i say elements until one breaks a promise, or an input may have to join after it.
 
     ``elements`` are the columns kind, start and end; ``identified`` the rows of `find_tied` with their
-    identities; ``reached`` the stable and the latest start that are out. Returns where it stopped, how many
-    ``rows`` come out, the stable and the latest start, the row of the latest start's event if that is alone
-    and not identified, and the fate of the element at the stop.
+    identities; ``keys`` what the input has shown at its last start, where it declares a key; ``reached`` the
+    stable and the latest start that are out. Returns where it stopped, how many ``rows`` come out, the stable
+    and the latest start, the row of the latest start's event if that is alone and not identified, how many
+    ``repeats`` of a key were left out, and the fate of the element at the stop.
     """
     kind, start, end = elements
     tied, words = identified
     stable, latest = reached
     waiting = _least_guarantee(sides)
-    out, next_tied, alone = 0, 0, NONE
+    out, next_tied, alone, again = 0, 0, NONE, 0
+    keyed = sides.keyed[i] and case != R0
     for row in range(len(kind)):
         time = start[row]
         if kind[row] == STABLE:
@@ -405,15 +451,24 @@ def merge(
                 next_tied += 1
             fate = fate_of(case == R0, kind[row], time, last, i)
             if fate != KEPT:
-                return row, out, stable, latest, alone, fate
+                return row, out, stable, latest, alone, again, fate
+            at_last = time == last.start[i]
+            if keyed and is_tied and at_last and has_shown(keys, low, high):
+                if not leave_out:
+                    return row, out, stable, latest, alone, again, REPEATED
+                repeats[again] = row
+                again += 1
+                continue
             if time < latest or time < stable:
+                if keyed:
+                    note_key(keys, at_last, is_tied, low, high)
                 note_insert(last, i, time, 1)
                 continue
             if time > latest:
                 latest = time
                 ties.used[0] = 0
                 alone = NONE if is_tied else row
-            number = last.number[i] if time == last.start[i] else 0
+            number = last.number[i] if at_last else 0
             if case == R2:
                 fate = put_alike(ties, i, is_tied, low, high, end[row])
             elif case == R1:
@@ -422,12 +477,14 @@ def merge(
                 fate = put_first(ties, end[row])
                 sides.disagreements[i] += end[row] != ties.end[0]
             if fate == DIFFERED:
-                return row, out, stable, latest, alone, fate
+                return row, out, stable, latest, alone, again, fate
+            if keyed:
+                note_key(keys, at_last, is_tied, low, high)
             note_insert(last, i, time, 1)
             comes_out = fate == COMES_OUT
         if comes_out:
             rows[out] = row
             out += 1
         if latest >= waiting or stable >= waiting:
-            return row + 1, out, stable, latest, alone, KEPT
-    return len(kind), out, stable, latest, alone, KEPT
+            return row + 1, out, stable, latest, alone, again, KEPT
+    return len(kind), out, stable, latest, alone, again, KEPT

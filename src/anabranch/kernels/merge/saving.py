@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from anabranch.kernels.merge.merge import Merge
 
 
-VERSION = 2
+VERSION = 3
 
 
 def saved(merge: Merge) -> State:

@@ -93,7 +93,7 @@ class Status:
     disagreements: tuple[Disagreement, ...]
     """The first ones, as examples; each input counts all of its own."""
     moves: tuple[str, ...]
-    """Changes to a more general case, and why."""
+    """Changes to a more general case, and declarations that were dropped in the same one, and why."""
     stuck: str | None
     """Why no input can drive the output any more, and the way out."""
 

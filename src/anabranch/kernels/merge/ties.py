@@ -167,18 +167,27 @@ def _link_all(ties: Ties) -> None:
 
 
 @compiled
-def find_tied(kind: Any, start: Any, stable: int, latest: int, rows: Any) -> tuple[int, int]:
+def find_tied(
+    kind: Any, start: Any, stable: int, latest: int, keyed: bool, own: int, rows: Any
+) -> tuple[int, int]:
     """The inserts that may meet another event of their start: among these rows, before them or after them.
 
-    Returns how many there are, and the most inserts of one start.
+    Of an input that is ``keyed`` those too that may meet only what it has shown itself, at ``own``, its last
+    start, or in these rows. Returns how many there are, and the most inserts of one start.
     """
     count, run, most, before = 0, 0, 1, NONE
     for row in range(len(kind)):
-        if kind[row] != INSERT or start[row] < latest or start[row] < stable:
+        behind = start[row] < latest or start[row] < stable
+        if kind[row] != INSERT or (behind and not keyed):
             continue
         if before == NONE or start[row] != start[before]:
             run = 1
-            if start[row] == latest:
+            # One that goes back is not taken: what follows it may meet the one before it.
+            goes_back = keyed and before != NONE and start[row] < start[before]
+            if goes_back and (count == 0 or rows[count - 1] != before):
+                rows[count] = before
+                count += 1
+            if start[row] == latest or (keyed and start[row] == own):
                 rows[count] = row
                 count += 1
         else:
