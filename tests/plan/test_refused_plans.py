@@ -20,6 +20,8 @@ TABLES = ab.source(
 )
 QUIET = ab.source("quiet", {"room": "string", "at": "int64"}, start="at")
 
+LOSSY = [ab.source(name, {"room": "string", "level": "int64"}, lossy=True) for name in ("north", "south")]
+
 
 def refusal(build):
     with pytest.raises((PlanError, ExpressionError, SchemaError, ValueError, TypeError)) as caught:
@@ -58,6 +60,13 @@ def refusal(build):
         (lambda: ab.merge(ROOMS, 7), "a merge is of streams", "anabranch.source"),
         (lambda: ab.merge(ROOMS, identity=["floor"]), "'floor' is none", "'room', 'level'"),
         (lambda: ab.merge(ROOMS, case="R9"), "a case is one of", ""),
+        (lambda: ab.merge(*(one.window(9).agg(ab.count()) for one in LOSSY)), "may not", "first"),
+        (lambda: ab.merge(*(one.session(9).agg(ab.count()) for one in LOSSY)), "'north' may not", "first"),
+        (
+            lambda: ab.merge(ROOMS.rows(3).agg(m=ab.count()), LOSSY[1].rows(3).agg(m=ab.count())),
+            "'south' may",
+            "first",
+        ),
         (lambda: ROOMS.tumble("5 minutes"), "times are numbers", "int of ticks"),
         (lambda: ROOMS.lasting(0), "at least 1, not 0", ""),
         (lambda: ROOMS.hop(5, 2), "a multiple of its hop", ""),

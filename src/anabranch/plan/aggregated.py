@@ -102,6 +102,10 @@ class Aggregated(Node):
         """Equal groups."""
         return (self.columns,)
 
+    def rests_on_absence(self) -> tuple[bool, ...]:
+        """An aggregate of fewer rows is another."""
+        return (True,)
+
     def traced(self, columns: tuple[str, ...]) -> tuple[str, ...] | None:
         """Group columns are those of the input."""
         return columns if {*columns} <= {*self.columns} else None

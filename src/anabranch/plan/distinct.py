@@ -71,6 +71,10 @@ class Distinct(Node):
         """What is equal on the columns."""
         return (self.columns,)
 
+    def rests_on_absence(self) -> tuple[bool, ...]:
+        """Of events that differ another one stays where one is missing."""
+        return (self._chooses,)
+
     def settings(self) -> dict[str, str]:
         """The columns."""
         return {"columns": str(list(self.columns))}

@@ -184,6 +184,10 @@ class Join(Node):
         """Equal keys; all rows, where there are none."""
         return tuple(name for name, _ in self.on), tuple(name for _, name in self.on)
 
+    def rests_on_absence(self) -> tuple[bool, ...]:
+        """An event of the left whose match is missing comes out as one that has none."""
+        return False, self.how in ("left", "anti")
+
     def traced(self, columns: tuple[str, ...]) -> tuple[str, ...] | None:
         """Columns of the left, which stay as they are."""
         return columns if {*columns} <= {*self.inputs[0].schema.names} else None

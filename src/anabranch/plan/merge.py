@@ -18,6 +18,7 @@ from anabranch.model.output_policy import (
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.spelling import did_you_mean
 from anabranch.model.validity import Policy
+from anabranch.plan.graph import Graph
 from anabranch.plan.node import Node, PlanError
 
 _ORDERED = (Case.R0, Case.R1, Case.R2)
@@ -65,7 +66,21 @@ class Merge(Node):
             )
             error.add_note("Give sources disorder=…, or stables in their rows.")
             raise error
+        self._check_holes()
         _ = self.choice
+
+    def _check_holes(self) -> None:
+        """Raise where inputs that mean the same need not come to the same, as each lacks rows of its own."""
+        for name, node in zip(self.names if len(self.names) > 1 else (), self.inputs, strict=False):
+            unsure = _unsure(node)
+            if unsure is not None:
+                error = PlanError(
+                    f"streams that are merged mean the same, and {name!r} may not: rows of it may be missing "
+                    f"where it is ({unsure.words()}), so that two results would stand for one for good; "
+                    "merge the lossy sources first, and do that over what is merged"
+                )
+                error.add_note("Over one feed that may have lost rows, without a merge, it may stay.")
+                raise error
 
     @property
     def replicated(self) -> bool:
@@ -151,6 +166,17 @@ class Merge(Node):
     def words(self) -> str:
         """The policy and the case."""
         return f"merge, policy {self.policy}; {self.choice.reason}"
+
+
+def _unsure(node: Node) -> Node | None:
+    """The first operator that makes other events of what has holes, on the way to a node that has some."""
+    if Fact.COMPLETE in node.properties:
+        return None
+    for one in Graph([node]).nodes:
+        for rests, given in zip(one.rests_on_absence(), one.inputs, strict=True):
+            if rests and Fact.COMPLETE not in given.properties:
+                return one
+    return None
 
 
 def _tie_order(node: Node) -> str | None:

@@ -92,6 +92,13 @@ class Node:
         """Of each input the columns whose equals must meet in one place; ANYWHERE: any rows may be apart."""
         return (ANYWHERE,) * len(self.inputs)
 
+    def rests_on_absence(self) -> tuple[bool, ...]:
+        """Of each input whether an event that is missing there makes another one come out, or another result.
+
+        Elsewhere what comes of the missing event is missing, and no more.
+        """
+        return (False,) * len(self.inputs)
+
     def words(self) -> str:
         """What it does, in a few words."""
         return self.word
