@@ -1,5 +1,5 @@
 """Hypothesis profiles: the default repeats exactly; ``--hypothesis-profile=campaign`` looks further, and
-``mutants`` less far, without making what it finds small.
+``mutants`` less far, without making what it finds small. ``--quick`` takes ``quick``.
 
 One Spark session for all tests of a process.
 """
@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
+import quick
 from hypothesis import HealthCheck, Phase, settings
 from stale_loops import forget_stale
 from tiers import Tiers
@@ -25,12 +26,18 @@ settings.register_profile(
 settings.register_profile(
     "mutants", settings.get_profile("repeatable"), max_examples=30, phases=[Phase.explicit, Phase.generate]
 )
+settings.register_profile("quick", settings.get_profile("repeatable"), max_examples=200 // quick.LESS)
 settings.load_profile("repeatable")
 
 
 def pytest_addoption(parser):
     parser.addoption(
         "--slow", action="store_true", help="also run the tests that start clusters, or take long otherwise"
+    )
+    parser.addoption(
+        "--quick",
+        action="store_true",
+        help="only tests that need no JVM, no broker and no command, with an eighth of their cases",
     )
     parser.addoption("--durations-to", metavar="FILE", help="write the seconds of tiers and tests to a page")
 
@@ -41,6 +48,10 @@ def pytest_configure(config):
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         forget_stale(Path(__file__).parents[1] / "src")
+    if config.getoption("--quick"):
+        quick.share = quick.LESS
+        settings.load_profile("quick")
+        config.pluginmanager.register(quick.Quick(), "quick")
     config.addinivalue_line("markers", "slow: starts a cluster, or takes long otherwise; only with --slow")
     config.pluginmanager.register(Tiers(config), "tiers")
 

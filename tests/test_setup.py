@@ -374,6 +374,17 @@ def test_check_runs_all_that_test_does_but_tests_and_asks_for_no_java(ready):
     ]
 
 
+def test_a_quick_run_of_the_tests_asks_for_no_java(ready):
+    (ready.bin / "java").unlink()
+    ready.run("demo")
+    for tool in ("ruff", "mypy", "lint-imports", "python"):
+        ready.add(f"a project/.venv/bin/{tool}", "")
+    assert ready.run("test", "-x", "--quick").returncode == 0
+    (pytest_call,) = ready.called("python")
+    assert pytest_call.endswith(" -x --quick")
+    assert ready.run("test", "-x").returncode == 1
+
+
 def test_check_takes_no_arguments(ready):
     done = ready.run("check", "tests/model")
     assert done.returncode == 2

@@ -4,6 +4,7 @@ from itertools import permutations
 from random import Random
 
 import pytest
+from quick import cases
 
 import anabranch as ab
 from anabranch.model.relation import Relation
@@ -76,7 +77,7 @@ def shuffled(random: Random, rows: list[dict]) -> list[list[dict]]:
     return [piece for piece in (order[:cut], order[cut:]) if piece]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(cases(60)))
 def test_any_order_of_arrival_gives_one_table(seed):
     random = Random(seed)
     rows = drawn(random)
@@ -84,7 +85,7 @@ def test_any_order_of_arrival_gives_one_table(seed):
     assert all(one == found[0] for one in found)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(cases(30)))
 def test_replicas_whose_orders_differ_agree(seed):
     random = Random(seed)
     rows = drawn(random)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from quick import cases
 
 from anabranch import BEGINNING, FOREVER, Adjust, Batch, Insert, Relation, Stable, observe, parse, text
 from anabranch.kernels.alter_lifetime import AlterLifetime
@@ -79,7 +80,7 @@ def stable_of(elements, before=BEGINNING) -> int:
     return max([before, *(e.time for e in elements if isinstance(e, Stable))])
 
 
-@settings(max_examples=150)
+@settings(max_examples=cases(150))
 @given(lifetime=any_form, case=st.sampled_from(Case), random=randoms)
 def test_after_every_push_the_output_is_the_image_of_the_input_and_keeps_its_promises(lifetime, case, random):
     step: Step = AlterLifetime(lifetime)
@@ -100,7 +101,7 @@ def test_after_every_push_the_output_is_the_image_of_the_input_and_keeps_its_pro
     assert output.stable == FOREVER
 
 
-@settings(max_examples=30)
+@settings(max_examples=cases(30))
 @given(lifetime=any_form, random=randoms)
 def test_a_batch_gives_what_its_elements_give_one_by_one(lifetime, random):
     stream = drawn(random)
@@ -241,7 +242,7 @@ def test_identities_that_are_known_are_kept():
     assert (events.identities == known[[0, 1, 1, 3]]).all()
 
 
-@settings(max_examples=150)
+@settings(max_examples=cases(150))
 @given(lifetime=any_form, case=st.sampled_from(Case), random=randoms)
 def test_what_is_derived_of_the_output_is_seen_in_it(lifetime, case, random):
     stream = drawn(random, case)
@@ -259,7 +260,7 @@ def test_what_is_derived_of_the_output_is_seen_in_it(lifetime, case, random):
     assert derived.longest is None or all(e.end - e.start <= derived.longest for e in images)
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(lifetime=any_form, random=randoms)
 def test_a_closed_input_has_the_output_that_is_derived(lifetime, random):
     stream = drawn(random)[:-1]
@@ -270,7 +271,7 @@ def test_a_closed_input_has_the_output_that_is_derived(lifetime, random):
     assert Fact.CLOSED not in derived or Fact.CLOSED in observe([Batch.of(out)]).properties()
 
 
-@settings(max_examples=30)
+@settings(max_examples=cases(30))
 @given(lifetime=any_form, random=randoms)
 def test_ties_that_are_derived_come_in_one_order_whatever_the_replica(lifetime, random):
     """Two replicas in order, whose ties have one order, differ only in where their stables are."""

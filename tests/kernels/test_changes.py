@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernels.reading_changes import Told, push
 from laws.table_histories import standing
+from quick import cases
 
 from anabranch import BEGINNING, FOREVER, Adjust, Batch, Insert, Relation, Rule, Stable, text
 from anabranch.kernels.changes import Changes, changes
@@ -118,7 +119,7 @@ def stored_and_read_back(kernel: Changes) -> Changes:
 @pytest.mark.parametrize(
     ("by_time", "numbered"), [(False, True), (True, False), (True, True)], ids=["log", "by time", "numbered"]
 )
-@settings(max_examples=100)
+@settings(max_examples=cases(100))
 @given(random=randoms)
 def test_after_every_batch_it_has_said_what_the_oracle_reads_from_all_changes(by_time, numbered, random):
     kernel = Changes(("id",), by_time=by_time, numbered=numbered)
@@ -151,7 +152,7 @@ def said_by(told: Told, n: int) -> Row:
 
 
 @pytest.mark.parametrize("by_time", [False, True])
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(random=randoms)
 def test_changes_in_their_order_stand_for_the_elements_that_the_dialect_reads(by_time, random):
     kernel, items, there, now = Changes(["id"], by_time=by_time, numbered=True), [], set(), 0
@@ -177,7 +178,7 @@ def test_changes_in_their_order_stand_for_the_elements_that_the_dialect_reads(by
     assert told == list(change_rows.read(log, key="id", ordered=False))
 
 
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 @given(random=randoms)
 def test_in_whatever_order_changes_come_the_rows_are_the_same(random):
     log = [item for item in drawn(random) if isinstance(item, Row) and item.time < FOREVER]

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from quick import cases
 
 from anabranch import (
     FOREVER,
@@ -79,7 +80,7 @@ def stored_and_read_back(kernel: Cleanse) -> Cleanse:
 
 
 @both
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(case=st.sampled_from(Case), random=randoms)
 def test_it_gives_the_elements_of_the_oracle_however_the_input_is_cut(ordered, case, random):
     kernel, oracle = Cleanse(ordered=ordered), meaning(ordered)
@@ -90,7 +91,7 @@ def test_it_gives_the_elements_of_the_oracle_however_the_input_is_cut(ordered, c
 
 
 @both
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(cases(5)))
 def test_it_gives_the_elements_of_the_oracle_where_many_events_collide(ordered, seed):
     random = Random(seed)
     crowd = Shape(events=300, payloads=1 + seed, horizon=5 + 9 * seed, repeats=0.3)
@@ -102,7 +103,7 @@ def test_it_gives_the_elements_of_the_oracle_where_many_events_collide(ordered, 
 
 
 @both
-@settings(max_examples=15)
+@settings(max_examples=cases(15))
 @given(random=randoms)
 def test_it_goes_on_from_what_was_dumped_as_if_nothing_had_happened(ordered, random):
     kernel, oracle = Cleanse(ordered=ordered), meaning(ordered)
@@ -114,7 +115,7 @@ def test_it_goes_on_from_what_was_dumped_as_if_nothing_had_happened(ordered, ran
 
 
 @both
-@settings(max_examples=15)
+@settings(max_examples=cases(15))
 @given(random=randoms)
 def test_an_element_that_is_not_valid_changes_nothing(ordered, random):
     kernel, oracle, world = Cleanse(ordered=ordered), meaning(ordered), World()
@@ -125,7 +126,7 @@ def test_an_element_that_is_not_valid_changes_nothing(ordered, random):
 
 
 @both
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(case=st.sampled_from(Case), random=randoms)
 def test_after_every_element_the_output_is_valid_and_can_become_what_the_input_can(ordered, case, random):
     oracle, world = meaning(ordered), World()
@@ -142,7 +143,7 @@ def test_after_every_element_the_output_is_valid_and_can_become_what_the_input_c
     assert difference(output, told) is None
 
 
-@settings(max_examples=25)
+@settings(max_examples=cases(25))
 @given(random=randoms)
 def test_out_of_order_nothing_that_is_final_waits(random):
     oracle = meaning(False)
@@ -151,7 +152,7 @@ def test_out_of_order_nothing_that_is_final_waits(random):
         assert all(event.end >= oracle.frontier for event in oracle.events)
 
 
-@settings(max_examples=25)
+@settings(max_examples=cases(25))
 @given(random=randoms)
 def test_in_order_all_replicas_give_the_same_inserts_by_start(random):
     _, streams = replicas(random, 3, habits=CHANGING)
@@ -163,7 +164,7 @@ def test_in_order_all_replicas_give_the_same_inserts_by_start(random):
 
 
 @both
-@settings(max_examples=20)
+@settings(max_examples=cases(20))
 @given(random=randoms)
 def test_after_the_last_stable_everything_is_out_and_nothing_is_held(ordered, random):
     stream = drawn(random)

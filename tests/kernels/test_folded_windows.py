@@ -8,6 +8,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 from kernels.windows import CALLED, LIMITS, SCHEMA, drawn_elements, drawn_payload
+from quick import cases
 
 import anabranch as ab
 from anabranch import Adjust, Insert, PlanError, Stable, col
@@ -133,7 +134,7 @@ def judge_all(seeds):
             raise
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", range(cases(4)))
 def test_windows_are_what_the_oracle_says(block):
     judge_all(range(block * 20, block * 20 + 20))
 
@@ -203,7 +204,7 @@ def test_a_wrong_variant_is_noticed(monkeypatch, owner, name, wrong):
         judge_all(range(80))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(cases(8)))
 def test_sessions_are_what_duckdb_says(seed):
     random = Random(seed)
     base, gap = random.choice([0, -50, 2**53 + 1, 2**61]), random.randint(1, 9)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.merge import Scenario, played
+from quick import cases
 
 from anabranch import (
     BEGINNING,
@@ -76,7 +77,7 @@ class TestMoving:
 
     @pytest.mark.parametrize("case", [Case.R1, Case.R2, Case.R3, Case.R4], ids=lambda case: case.name)
     @pytest.mark.parametrize("forced", ["R0", "R1", "R2", "R3"])
-    @settings(max_examples=15)
+    @settings(max_examples=cases(15))
     @given(random=st.randoms(use_true_random=False))
     def test_what_was_not_yet_stable_is_right_whatever_breaks(self, forced, case, random):
         fault = random.choice(("none", "detach", "restart", "late join"))

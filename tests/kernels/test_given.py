@@ -3,6 +3,7 @@
 from random import Random
 
 import pytest
+from quick import cases
 
 from anabranch import (
     FOREVER,
@@ -40,7 +41,7 @@ def rows(random: Random, length: int) -> list:
 
 @pytest.mark.parametrize("policy", [FirstThenFinal(), EveryChange(), HalfFrozen()], ids=str)
 @pytest.mark.parametrize("case", ["R3", "R4"])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(cases(8)))
 def test_what_is_given_is_what_is_out_and_not_final(seed, case, policy):
     random = Random(seed)
     merger, output = Merger(case, policy), Relation()

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernels.merging import Named, by_identity
 from laws.merge import FAULTS, LOSSES, POLICIES, Scenario, merges, played
+from quick import cases
 
 from anabranch import (
     BEGINNING,
@@ -64,7 +65,7 @@ def oracle_of(scenario: Scenario) -> IndexedMerge:
 
 @pytest.mark.parametrize("fault", FAULTS + LOSSES)
 @pytest.mark.parametrize("case", [Case.R3, Case.R4], ids=lambda case: case.name)
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(random=randoms)
 def test_they_give_the_elements_of_the_oracle_one_by_one(case, fault, random):
     scenario = Scenario.drawn(random, case, fault, random.choice(POLICIES))
@@ -75,7 +76,7 @@ def test_they_give_the_elements_of_the_oracle_one_by_one(case, fault, random):
 
 @pytest.mark.parametrize("fault", FAULTS + LOSSES)
 @pytest.mark.parametrize("case", [Case.R3, Case.R4], ids=lambda case: case.name)
-@settings(max_examples=15)
+@settings(max_examples=cases(15))
 @given(random=randoms)
 def test_the_output_is_valid_compatible_and_right(case, fault, random):
     policy = random.choice([policy for policy in POLICIES if not isinstance(policy, FinalOnly)])
@@ -83,7 +84,7 @@ def test_the_output_is_valid_compatible_and_right(case, fault, random):
 
 
 @pytest.mark.parametrize("case", [Case.R3, Case.R4], ids=lambda case: case.name)
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 @given(random=randoms)
 def test_replicas_that_agree_are_never_said_to_disagree(case, random):
     fault = random.choice(("none", "detach", "restart", "late join"))
@@ -95,7 +96,7 @@ def test_replicas_that_agree_are_never_said_to_disagree(case, random):
 
 @pytest.mark.parametrize("fault", ["none", "detach", "gap"])
 @pytest.mark.parametrize("case", [Case.R3, Case.R4], ids=lambda case: case.name)
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(random=randoms)
 def test_what_the_input_that_leads_never_showed_is_counted_for_those_who_show_it(case, fault, random):
     drawn = Scenario.drawn(random, case, fault, random.choice(POLICIES))
@@ -108,7 +109,7 @@ def test_what_the_input_that_leads_never_showed_is_counted_for_those_who_show_it
 
 
 @pytest.mark.parametrize("case", [Case.R3, Case.R4], ids=lambda case: case.name)
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 @given(random=randoms)
 def test_of_replicas_that_agree_nothing_is_removed_in_the_end(case, random):
     fault = random.choice(("none", "detach", "restart", "late join"))
@@ -296,7 +297,7 @@ def keyed(on_broken: Policy, *, complete: bool) -> Merger:
 
 
 @pytest.mark.parametrize("complete", [False, True], ids=["lossy", "complete"])
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(cases(60)))
 def test_what_a_keyed_input_repeats_changes_nothing(seed, complete):
     once, repeating = (keyed(Drop(), complete=complete) for _ in range(2))
     for name, element, is_repeat in repeating_turns(Random(seed)):
@@ -306,7 +307,7 @@ def test_what_a_keyed_input_repeats_changes_nothing(seed, complete):
 
 
 @pytest.mark.parametrize("complete", [False, True], ids=["lossy", "complete"])
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(cases(60)))
 def test_repeats_in_a_batch_are_left_out_as_those_that_come_alone(seed, complete):
     turns = repeating_turns(Random(seed))
     aside, together_aside = Quarantine(), Quarantine()

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.merge import FAULTS, Scenario, merges, played
+from quick import cases
 
 from anabranch import (
     BEGINNING,
@@ -182,7 +183,7 @@ def output(subject, scenario: Scenario) -> list:
 
 @each_harmless
 @pytest.mark.parametrize("subject", [ByElement, Restarted])
-@settings(max_examples=12)
+@settings(max_examples=cases(12))
 @given(random=randoms)
 def test_it_gives_the_elements_of_the_oracle_one_by_one(subject, case, fault, random):
     scenario = drawn(random, case, fault)
@@ -194,7 +195,7 @@ def test_it_gives_the_elements_of_the_oracle_one_by_one(subject, case, fault, ra
 
 
 @each_harmless
-@settings(max_examples=20)
+@settings(max_examples=cases(20))
 @given(random=randoms)
 def test_how_an_input_is_cut_into_batches_does_not_change_the_output(case, fault, random):
     scenario = drawn(random, case, fault)
@@ -205,7 +206,7 @@ def test_how_an_input_is_cut_into_batches_does_not_change_the_output(case, fault
 
 
 @each_harmless
-@settings(max_examples=8)
+@settings(max_examples=cases(8))
 @given(random=randoms)
 def test_the_output_is_valid_compatible_and_right(case, fault, random):
     merges(lambda scenario: ByElement(scenario.case), drawn(random, case, fault))
@@ -220,7 +221,7 @@ def with_stables(inserts: list[Insert], random: Random) -> Iterator[Element]:
             yield Stable(random.randint(this.start, 9 if late else following.start))
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(random=randoms)
 def test_inputs_that_wait_for_each_other_join_in_the_order_of_the_oracle(random):
     case = random.choice(ORDERED)
@@ -263,7 +264,7 @@ BREACHES = [
 
 
 @pytest.mark.parametrize(("case", "fact"), BREACHES, ids=[f"{case.name} {fact}" for case, fact in BREACHES])
-@settings(max_examples=25)
+@settings(max_examples=cases(25))
 @given(random=randoms)
 def test_who_breaks_a_promise_is_caught_at_the_element_and_can_be_left_out(case, fact, random):
     scenario = drawn(random, case, random.choice(FAULTS[:4]))
@@ -273,7 +274,7 @@ def test_who_breaks_a_promise_is_caught_at_the_element_and_can_be_left_out(case,
     assert kernel.left_out == ([(fact, odd)] if odd else [])
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(random=randoms)
 def test_another_order_of_ties_is_caught_at_the_element(random):
     ties = [x(random.choice("abc")) for _ in range(random.randint(2, 6))]

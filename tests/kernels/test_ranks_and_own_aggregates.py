@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from quick import cases
 
 import anabranch as ab
 from anabranch import Adjust, Insert, PlanError, Stable, col
@@ -115,7 +116,7 @@ def all_ranks_are_what_duckdb_says(seeds):
         ranks_are_what_duckdb_says(seed)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(cases(12)))
 def test_ranks_are_what_duckdb_says(seed):
     ranks_are_what_duckdb_says(seed)
 
@@ -202,7 +203,7 @@ def own_are_ours(seeds, kind):
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(cases(4)))
 def test_an_own_mean_is_ours(seed, kind):
     own_is_ours(seed, kind)
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from quick import cases
 
 from anabranch import FOREVER, Adjust, Batch, Case, Fact, Insert, Relation, Stable, observe, parse, text
 from anabranch.kernels.kernel import Kernel, State
@@ -77,7 +78,7 @@ def stored_and_read_back(kernel: Sort) -> Sort:
     return Sort.load(State(version, json.loads(json.dumps(values)), read))
 
 
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 @given(case=st.sampled_from(Case), random=randoms)
 def test_it_gives_the_elements_of_the_oracle_however_the_input_is_cut(case, random):
     kernel, oracle = Sort(), meaning()
@@ -87,7 +88,7 @@ def test_it_gives_the_elements_of_the_oracle_however_the_input_is_cut(case, rand
             kernel = stored_and_read_back(kernel)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(cases(4)))
 def test_it_gives_the_elements_of_the_oracle_where_many_events_collide(seed):
     random = Random(seed)
     crowd = Shape(events=120, payloads=1 + seed, horizon=5 + 9 * seed, repeats=0.3)
@@ -98,7 +99,7 @@ def test_it_gives_the_elements_of_the_oracle_where_many_events_collide(seed):
             kernel = stored_and_read_back(kernel)
 
 
-@settings(max_examples=150)
+@settings(max_examples=cases(150))
 @given(case=st.sampled_from(Case), random=randoms)
 def test_after_every_element_it_is_in_order_and_before_the_frontier_what_the_input_is(case, random):
     oracle, world, output = meaning(), World(), World()
@@ -117,7 +118,7 @@ def test_after_every_element_it_is_in_order_and_before_the_frontier_what_the_inp
     assert output.bag() == world.bag()
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(random=randoms)
 def test_replicas_without_revisions_come_out_the_same(random):
     straight = Habits(revisions=0, comebacks=0, spurious=0)
@@ -127,7 +128,7 @@ def test_replicas_without_revisions_come_out_the_same(random):
     assert Fact.PERFECT in observe([Batch.of(one)]).properties()
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(random=randoms)
 def test_after_the_last_stable_nothing_is_held(random):
     kernel, stream = Sort(), drawn(random)

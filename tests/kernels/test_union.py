@@ -5,6 +5,7 @@ import json
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from quick import cases
 
 from anabranch import BEGINNING, FOREVER, Batch, Insert, Stable
 from anabranch.kernels.kernel import Kernel, State
@@ -23,7 +24,7 @@ def stored_and_read_back(union: Union) -> Union:
     return Union.load(State(version, json.loads(json.dumps(values)), batches))
 
 
-@settings(max_examples=50)
+@settings(max_examples=cases(50))
 @given(count=st.integers(1, 3), random=st.randoms(use_true_random=False))
 def test_after_every_push_it_is_the_sum_of_its_inputs_and_keeps_its_promises(count, random):
     streams = {f"i{n}": present(reference(random), random, habits=CHANGING) for n in range(count)}

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 from kernels.windows import CALLED, LIMITS, SCHEMA, drawn_elements
+from quick import cases
 
 import anabranch as ab
 from anabranch import Insert, Stable, col
@@ -119,7 +120,7 @@ def check_all(seeds):
     return failures
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", range(cases(4)))
 def test_windows_are_what_the_oracle_says(block):
     failures = check_all(range(60 * block, 60 * block + 60))
     assert any("does not fit" in one.message for one in failures)

@@ -7,6 +7,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 from kernels.windows import schema
+from quick import cases
 
 import anabranch as ab
 from anabranch import Batch, Insert, Stable, col
@@ -61,7 +62,7 @@ def _exact_floats(row):
     return row | {"x": float(sum(map(Fraction, values), Fraction(0))) if values else None}
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(cases(12)))
 def test_windows_are_what_duckdb_says(seed):
     random = Random(seed)
     base = random.choice([0, -50, 2**53 + 1, 2**61])

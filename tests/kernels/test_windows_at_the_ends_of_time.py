@@ -4,6 +4,7 @@ from collections import Counter
 from random import Random
 
 import pytest
+from quick import cases
 
 import anabranch as ab
 from anabranch import Adjust, Insert, Stable, col
@@ -87,7 +88,7 @@ def check_all(seeds):
     return sum(check(seed) for seed in seeds)
 
 
-@pytest.mark.parametrize("block", range(3))
+@pytest.mark.parametrize("block", range(cases(3)))
 def test_windows_at_both_ends_of_time_are_what_the_oracle_says_and_nothing_stays(block):
     assert check_all(range(60 * block, 60 * block + 60)) > 0
 

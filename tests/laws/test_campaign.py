@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from laws.campaign import breaks_promises, failures, is_flood, is_plan, report
 from laws.trial import Trial, fault_of, is_valid, shrunk
+from quick import cases
 
 from anabranch import Insert, Merger, read
 from anabranch.engines.embedded import merger as merging
@@ -19,7 +20,7 @@ from anabranch.oracle.indexed_merge import IndexedMerge
 CHUNK = 1_000
 
 
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", range(cases(6)))
 def test_a_merge_gives_what_the_oracle_gives(number, tmp_path):
     found = failures(range(number * CHUNK, (number + 1) * CHUNK))
     assert not found, report(*found[0], tmp_path)

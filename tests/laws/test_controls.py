@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 from engines.spark.hearing import Shard, parcels, said
+from quick import cases
 
 import anabranch as ab
 from anabranch import Attach, Batch, Detach, Insert, Rule, Stable, Tagged
@@ -97,7 +98,7 @@ def merged() -> ab.Stream:
     return ab.source("s", SCHEMA, replica="who").merge(policy=ab.EveryChange(), case="R4")
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(cases(150)))
 def test_everyone_refuses_the_same(seed):
     random = Random(seed)
     told = drawn(random)
@@ -124,14 +125,14 @@ def test_everyone_refuses_the_same(seed):
     assert counted(aside) == expected
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(cases(150)))
 def test_a_merge_by_itself_and_a_job_give_the_same_element_by_element(seed):
     merger, job = ab.Merger("R4", ab.EveryChange(), on_invalid=ab.Drop()), merged().open(on_invalid=ab.Drop())
     for one in drawn(Random(seed)):
         assert list(merger.play(Batch.of([one])).elements()) == job.push("s", [one])
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(cases(150)))
 def test_a_shard_refuses_what_a_job_does(seed):
     random = Random(seed)
     told = drawn(random)
@@ -150,7 +151,7 @@ def _by_rule(refused: Counter) -> Counter:
     return found
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(cases(100)))
 def test_a_push_that_raises_has_not_taken_place(seed):
     random = Random(seed)
     told = drawn(random)

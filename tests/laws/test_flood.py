@@ -2,11 +2,12 @@
 
 import pytest
 from laws.flood import Flood, failures, fault_of
+from quick import cases
 
 from anabranch import Insert, Merger
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(cases(4)))
 def test_a_flood_gives_what_the_oracle_gives(number):
     assert not failures(range(number * 100, (number + 1) * 100))
 

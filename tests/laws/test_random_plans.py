@@ -5,6 +5,7 @@ from random import Random
 import pytest
 from laws.operators import OPERATORS
 from laws.plans import check, drawn_plan
+from quick import cases
 
 from anabranch.engines.flow import Flow
 from anabranch.kernels.alter_lifetime import AlterLifetime
@@ -27,7 +28,7 @@ def check_all(seeds):
             raise
 
 
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("block", range(cases(8)))
 def test_a_plan_gives_what_it_means(block):
     check_all(range(block * EACH, (block + 1) * EACH))
 

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 from laws.replicas_of_changes import POLICIES, gives_the_versions_of_the_log
+from quick import cases
 
 from anabranch.kernels.kernel import State
 from anabranch.kernels.merge_changes import MergeChanges as Kernel
@@ -13,7 +14,7 @@ from anabranch.plan.stream import Stream
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(cases(10)))
 def test_what_comes_out_is_the_versions_of_the_log(seed, policy):
     gives_the_versions_of_the_log(Random(seed), policy)
 

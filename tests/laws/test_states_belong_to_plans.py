@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from laws.plans import drawn_plan
+from quick import cases
 
 import anabranch as ab
 from anabranch import col
@@ -190,7 +191,7 @@ def test_plans_that_differ_in_one_thing_do_not_share_a_state():
     judge([make() for make in NEAR])
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(cases(4)))
 def test_random_plans_share_a_state_if_they_are_the_same(seed):
     random = Random(seed)
     judge([drawn_plan(Random(random.randrange(40))).stream for _ in range(40)])

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.merge import FAULTS, LOSSES, POLICIES, Scenario, merges
+from quick import cases
 
 from anabranch import Adjust, Case, Insert, Stable, parse, text
 from anabranch.model.output_policy import FinalOnly
@@ -22,7 +23,7 @@ def merge_of(scenario: Scenario) -> Merge:
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("case", Case, ids=lambda case: case.name)
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 @given(random=st.randoms(use_true_random=False))
 def test_the_output_is_valid_compatible_and_right(case, fault, random):
     merges(merge_of, Scenario.drawn(random, case, fault))
@@ -30,7 +31,7 @@ def test_the_output_is_valid_compatible_and_right(case, fault, random):
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("policy", [p for p in POLICIES if not isinstance(p, FinalOnly)], ids=str)
-@settings(max_examples=20)
+@settings(max_examples=cases(20))
 @given(random=st.randoms(use_true_random=False))
 def test_every_policy_gives_the_same_relation(policy, fault, random):
     merges(merge_of, Scenario.drawn(random, random.choice((Case.R3, Case.R4)), fault, policy))
@@ -38,7 +39,7 @@ def test_every_policy_gives_the_same_relation(policy, fault, random):
 
 @pytest.mark.parametrize("fault", LOSSES)
 @pytest.mark.parametrize("policy", [p for p in POLICIES if not isinstance(p, FinalOnly)], ids=str)
-@settings(max_examples=20)
+@settings(max_examples=cases(20))
 @given(random=st.randoms(use_true_random=False))
 def test_what_any_lossy_input_shows_survives(policy, fault, random):
     merges(merge_of, Scenario.drawn(random, random.choice((Case.R3, Case.R4)), fault, policy))

@@ -5,6 +5,7 @@ from collections import Counter
 from random import Random
 
 import pytest
+from quick import cases
 
 import anabranch as ab
 from anabranch.cli.main import main
@@ -22,7 +23,7 @@ def rows_of(random):
     return rows
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(cases(30)))
 def test_what_is_reported_of_keys_is_what_counting_them_gives_through_every_door(seed, tmp_path):
     rows = rows_of(Random(seed))
     counts = Counter(key for row in rows for key in row)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from engines.spark.changing import LAYOUT, MERGING, ORDERED, UNORDERED, Query, Shard, shard_of, shown
 from laws.table_histories import SCHEMA, Said, cut, history, standing
+from quick import cases
 
 from anabranch import (
     FOREVER,
@@ -111,7 +112,7 @@ def micro_batches(random: Random, copies: list[list[Said]]) -> list[list[Said]]:
     [(ORDERED, False), (ORDERED, True), (UNORDERED, True)],
     ids=["log", "by time", "unordered"],
 )
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(cases(40)))
 def test_replicas_in_disorder_are_merged_as_the_oracle_reads_their_changes(seed, layout, by_time):
     random = Random(seed)
     log = history(random, random.choice((5, 20, 40)), step=0 if layout is ORDERED else 2)
@@ -141,7 +142,7 @@ def test_replicas_in_disorder_are_merged_as_the_oracle_reads_their_changes(seed,
     assert all(one.table.live == 0 for shard in query.shards for one in shard.changes.replicas.values())
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(cases(20)))
 def test_without_a_sequence_changes_of_one_commit_time_count_by_what_they_are(seed):
     random = Random(seed)
     log = [replace(said, replica="a") for said in history(random, 30, step=0)]

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from engines.spark.changing import MERGING, ORDERED, Query
 from laws.table_histories import Said, cut, history
+from quick import cases
 
 from anabranch import (
     FOREVER,
@@ -44,7 +45,7 @@ def said_by(random: Random, name: str, log: list[Said], position: int) -> list[S
 
 @pytest.mark.parametrize("properties", [None, KEYED], ids=["bag", "keyed"])
 @pytest.mark.parametrize("policy", [None, HalfFrozen(), FinalOnly(), FollowLeader()], ids=str)
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(cases(12)))
 def test_after_every_micro_batch_a_key_has_one_open_row_at_most(seed, policy, properties):
     random = Random(seed)
     log = history(random, 40, step=random.choice((0, 2)))

@@ -5,6 +5,7 @@ import pytest
 from engines.spark.plan_driving import LeveledQuery
 from engines.spark.plan_laws import check
 from laws.operators import OPERATORS
+from quick import cases
 
 import anabranch as ab
 from anabranch import Quarantine
@@ -18,7 +19,7 @@ HELD = [one for one in OPERATORS if one.name in ("final", "merge", "session", "r
 """Operators after which shards may be at frontiers of their own."""
 
 
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("block", range(cases(8)))
 def test_a_plan_gives_what_it_means_however_it_is_cut_and_restarted(block):
     for seed in range(block * EACH, (block + 1) * EACH):
         try:

@@ -19,6 +19,7 @@ from laws.table_histories import (
     time_heard,
     with_progress,
 )
+from quick import cases
 
 from anabranch import (
     BEGINNING,
@@ -51,7 +52,7 @@ POLICIES = [
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(cases(24)))
 def test_snapshots_of_replicas_give_the_versions_of_the_log_where_one_vouches_for_all(seed, policy):
     random = Random(seed)
     log = logs(random)
@@ -89,7 +90,7 @@ def test_snapshots_of_replicas_give_the_versions_of_the_log_where_one_vouches_fo
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(cases(12)))
 def test_where_nobody_vouches_rows_begin_at_the_first_snapshot_and_are_counted(seed, policy):
     random = Random(seed)
     log = logs(random)

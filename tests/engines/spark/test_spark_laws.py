@@ -17,6 +17,7 @@ from engines.spark.micro_batches import Drawn, failures
 from laws.merge import FAULTS, LOSSES, POLICIES, Scenario, merges
 from laws.trial import ORDERED
 from pyspark.sql.streaming import TwsTester
+from quick import cases
 
 from anabranch import BEGINNING, FOREVER, Attach, Case, Detach, Insert, Stable, text
 from anabranch.engines.flow import Flow
@@ -41,7 +42,7 @@ COMBINATIONS = [
 ]
 
 
-@pytest.mark.parametrize("number", range(42))
+@pytest.mark.parametrize("number", range(cases(42)))
 def test_shards_give_what_the_replicas_mean_however_they_are_run(number):
     found = failures(range(number * CHUNK, (number + 1) * CHUNK))
     assert not found, (
