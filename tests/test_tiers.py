@@ -1,7 +1,11 @@
-"""What needs Spark is where its session is, whatever the files say; seconds are told beside budgets."""
+"""What needs Spark is where its session is, whatever the files say; a suite over its budgets has failed."""
+
+import os
+import subprocess
+import sys
 
 import pytest
-from tiers import SPARK, TIERS, Tiers, tier_of
+from tiers import ROOT, SPARK, TIERS, Tiers, tier_of
 
 
 def test_every_test_that_takes_the_session_is_of_its_tier(request):
@@ -36,3 +40,70 @@ def test_a_tier_over_its_budget_says_so(pytestconfig):
         f"kernels       10000 of{kernels.budget:>6}  over its budget",
         f"all           10001 of{laws.budget + kernels.budget:>6}  over its budget",
     ]
+
+
+def test_the_budgets_are_a_quarter_of_an_hour_on_two_cores():
+    assert sum(tier.budget for tier in TIERS) <= 2 * 15 * 60
+
+
+SUITE = """
+import tiers
+
+def pytest_addoption(parser):
+    parser.addoption("--slow", action="store_true")
+    parser.addoption("--quick", action="store_true")
+    parser.addoption("--durations-to")
+
+def pytest_configure(config):
+    tiers.TIERS = (tiers.Tier("model", {budget}, ("",)),)
+    config.pluginmanager.register(tiers.Tiers(config), "tiers")
+"""
+
+
+@pytest.fixture
+def suite(tmp_path):
+    """A suite of one test with a budget; how it ends, and its last line."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = tests\n")
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/test_one.py").write_text("def test_one():\n    pass\n")
+
+    def run(budget: int, *words: str) -> tuple[int, str]:
+        (tmp_path / "conftest.py").write_text(SUITE.format(budget=budget))
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", *words],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(ROOT / "tests")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout.splitlines()[-1]
+
+    return run
+
+
+@pytest.mark.parametrize("words", [[], ["-n", "1"]], ids=["here", "on workers"])
+def test_a_whole_suite_over_its_budget_fails_and_its_last_line_says_where(suite, words):
+    status, last = suite(-1, *words)
+    assert status == 1
+    assert last == (
+        "tier model took 0 seconds of workers, and its budget is -1: "
+        "mark its slowest tests slow or raise the budget, in tests/tiers.py"
+    )
+
+
+def test_a_whole_suite_within_its_budget_passes(suite):
+    status, last = suite(9)
+    assert status == 0
+    assert last.startswith("1 passed")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["tests/test_one.py"], ["-k", "one"], ["--slow"], ["--quick"], ["--hypothesis-profile=default"]],
+    ids=" ".join,
+)
+def test_a_part_of_the_suite_or_more_than_it_has_no_budget(suite, words):
+    status, last = suite(-1, *words)
+    assert status == 0
+    assert last.startswith("1 passed")
