@@ -16,6 +16,8 @@ from anabranch.model.consistency import difference
 from anabranch.model.relation import Relation
 from anabranch.testing.workload import Workload
 
+pytestmark = pytest.mark.slow
+
 randoms = st.randoms(use_true_random=False)
 
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import pytest
 from cli.spark_commands import run_job
 
 from anabranch.cli.main import main
@@ -14,6 +15,7 @@ def readings(folder):
     return [(row["sensor"], row["start"]) for row in rows if row["kind"] == "insert"]
 
 
+@pytest.mark.slow
 def test_what_only_one_replica_heard_is_there_though_its_files_come_later(spark, tmp_path):
     assert main(["init", str(tmp_path)]) == 0
     away, feeds = tmp_path / "away", tmp_path / "feeds" / "west"

@@ -201,6 +201,7 @@ def test_without_java_the_message_says_what_to_install(tmp_path):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_the_demo_merges_on_spark_through_death_and_restart_and_says_nothing_else(tmp_path):
     (tmp_path / "anabranch-demo").mkdir()
     (tmp_path / "anabranch-demo" / MARKER).touch()
@@ -234,6 +235,7 @@ def test_the_demo_merges_on_spark_through_death_and_restart_and_says_nothing_els
     assert difference(merged, feed.relation(truth)) is None
 
 
+@pytest.mark.slow
 def test_an_interrupted_demo_leaves_no_spark_behind(tmp_path):
     with start("demo", cwd=tmp_path) as process:
         for line in process.stdout:

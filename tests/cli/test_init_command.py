@@ -114,6 +114,7 @@ def project(tmp_path_factory):
     return folder, done.stderr
 
 
+@pytest.mark.slow
 def test_the_merged_stream_has_every_reading_once(project):
     folder, said = project
     lines = [line for file in (folder / "merged").glob("*.jsonl") for line in file.read_text().splitlines()]
@@ -129,6 +130,7 @@ def test_the_merged_stream_has_every_reading_once(project):
     assert "east 0:04:00 behind" in said, "east is down for a while"
 
 
+@pytest.mark.slow
 def test_the_bad_rows_are_in_quarantine_with_their_places(project):
     folder, _ = project
     lines = [
@@ -147,6 +149,7 @@ def doctored(folder: Path) -> dict[str, dict]:
     return {check["check"]: check for check in answer["checks"]}
 
 
+@pytest.mark.slow
 def test_a_project_that_has_run_is_well_and_a_torn_checkpoint_is_found(project, tmp_path):
     shutil.copytree(project[0], tmp_path / "copy")
     folder = tmp_path / "copy"

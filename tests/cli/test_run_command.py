@@ -345,6 +345,7 @@ def is_spark(process: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_a_job_that_is_interrupted_while_spark_starts_leaves_none_behind(tmp_path):
     (tmp_path / "feeds" / "east").mkdir(parents=True)
     schema = "schema = 'at long, until long, kind string, room string'\n"

@@ -44,6 +44,7 @@ def broker():
         yield running
 
 
+@pytest.mark.slow
 def test_a_failover_on_kafka_has_no_gap_and_no_repeat(spark, broker, tmp_path):
     found = failover_on_kafka.scene(spark, broker, tmp_path)
     assert found.verdicts[OURS] == EXACT
@@ -77,6 +78,7 @@ def test_a_collector_that_is_killed_loses_what_it_has_in_hand_and_sends_its_spoo
     assert sent()[20:] == [*(one.value for one in READINGS), 6.0]
 
 
+@pytest.mark.slow
 def test_replicas_with_holes_are_complete_together_and_their_holes_are_counted(spark, tmp_path):
     found = the_hole.scene(spark, tmp_path)
     assert found.verdicts[OURS] == EXACT

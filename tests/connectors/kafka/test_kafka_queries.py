@@ -86,6 +86,7 @@ def test_topics_with_disorder_and_revisions_are_merged_through_restarts(
     assert found.frontier == meant.frontier
 
 
+@pytest.mark.slow
 def test_partitions_with_holes_are_merged_to_all_that_any_replica_has(spark, broker, topic, send, tmp_path):
     topics = {name: topic(partitions=2) for name in ("east", "west")}
     for number in range(300):

@@ -8,8 +8,13 @@ import anabranch as ab
 from anabranch import spark as sp
 from anabranch.model.schema import SchemaError
 
+QUICKLY = ("several levels", "side source", "windows over a join")
+"""The others are restarted by `--slow` and, without a JVM, in `test_plan_laws.py`."""
 
-@pytest.mark.parametrize("name", PLANS)
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICKLY else pytest.param(name, marks=pytest.mark.slow) for name in PLANS]
+)
 def test_a_plan_gives_what_it_does_embedded_restarted_after_every_micro_batch(spark, tmp_path, name):
     make, sources = PLANS[name]
     feed = Feed(tmp_path, sources)

@@ -6,11 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from anabranch import spark as ab
 
 PROGRAM = Path(__file__).with_name("interrupted_query.py")
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_the_query_and_is_raised_as_it_always_is(tmp_path):
     (tmp_path / "in").mkdir()
     process = subprocess.Popen(
