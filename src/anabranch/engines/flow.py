@@ -201,10 +201,15 @@ class Flow:
             return knowing.shows(name if first[0][1] is None else first[0][1], identities, start, end)
         return np.zeros(len(start), np.int64)
 
-    def taken(self, output: str) -> Batch:
+    def parts(self, output: str) -> list[Batch]:
         """What has come out of an output since it was last taken: events, without stables."""
         one = self.output[output]
         events, one.events = one.events, []
+        return events
+
+    def taken(self, output: str) -> Batch:
+        """The same as one batch."""
+        events = self.parts(output)
         return concat(events) if events else self._nothing[output]
 
     def frontier(self, output: str) -> int:

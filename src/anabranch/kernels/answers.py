@@ -5,7 +5,7 @@ object and the reason in words; of those that are dropped none is made.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from anabranch.kernels.kernel import Refused
 from anabranch.model.clock import Dial
@@ -20,6 +20,8 @@ from anabranch.model.validity import (
     Violation,
 )
 
+_POLICIES = ("on_invalid", "on_broken", "on_late")
+
 
 @dataclass(frozen=True, slots=True)
 class Answers:
@@ -28,6 +30,11 @@ class Answers:
     on_invalid: Policy = field(default_factory=Raise)
     on_broken: Policy = field(default_factory=Raise)
     on_late: Policy = field(default_factory=Drop)
+
+    def of(self, owner: object) -> "Answers":
+        """The same, but for what an operator or a source says itself."""
+        own = {name: getattr(owner, name, None) for name in _POLICIES}
+        return replace(self, **{name: policy for name, policy in own.items() if policy is not None})
 
     def to(self, rule: Rule) -> Policy:
         """What is done with what breaks a rule."""

@@ -186,6 +186,7 @@ def test_a_replica_that_is_attached_again_begins_its_table_anew():
     a = [Said("a", "insert", 1, "x", 1, "a"), Said("a", "update", 4, "x", 1, "b"), Said("a", "stable", 5)]
     query.hear([replace(said, number=n) for n, said in enumerate(a)])
     again = [
+        Said("a", "detach", None),
         Said("a", "attach", 5),
         Said("a", "insert", 4, "x", 1, "b"),
         Said("a", "delete", 8, "x", 1),

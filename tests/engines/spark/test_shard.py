@@ -356,7 +356,7 @@ def golden_shard(name: str) -> Shard:
     shard.hear(
         parcels(
             said(Adjust({"value": "gone"}, 2, FOREVER, 2), event("open", 4, FOREVER), Stable(4), first=4),
-            said(Attach(), event("é", 1, 7), event("only b", 5, 6), Stable(3), who="b", first=2),
+            said(Detach(), Attach(), event("é", 1, 7), event("only b", 5, 6), Stable(3), who="b", first=2),
         )
     )
     return shard

@@ -7,7 +7,7 @@ happened.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ import pyarrow as pa
 from anabranch.engines.embedded.forms import like, whole
 from anabranch.engines.embedded.intake import Intake, intake
 from anabranch.engines.embedded.job_status import JobStatus, status_of
+from anabranch.engines.entrance import Entrance
 from anabranch.engines.flow import Flow
 from anabranch.engines.settings import check_settings
 from anabranch.errors import AnabranchError
@@ -23,7 +24,6 @@ from anabranch.kernels.kernel import Refused, State
 from anabranch.kernels.store.saved import StateFormatError, from_bytes, to_bytes, version_of
 from anabranch.model.batch import Batch, concat
 from anabranch.model.clock_columns import dial_of
-from anabranch.model.properties import Properties
 from anabranch.model.spelling import did_you_mean
 from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.model.validity import (
@@ -93,7 +93,8 @@ class Job:
         self.answers = answers
         self.sources = {node.name: node for node in self.flow.nodes if isinstance(node, Source)}
         self.gates = {
-            name: Gate(node.admission(), _Entrance(self, name)) for name, node in self.sources.items()
+            name: Gate(node.admission(), Entrance(self.flow, name, partial(self._refuse, node)))
+            for name, node in self.sources.items()
         }
         self.heard = dict.fromkeys(self.sources, 0)
         """How many rows or elements each source has given."""
@@ -255,7 +256,7 @@ class Job:
 
     def _check(self, source: str, taken: Intake, looks: Sequence[Look]) -> None:
         """Raise what is invalid before anything is used, where that is what is asked for."""
-        policy, gate = self._answers(self.sources[source]).on_invalid, self.gates[source]
+        policy, gate = self.answers.of(self.sources[source]).on_invalid, self.gates[source]
         if not isinstance(policy, Raise):
             return
         answered_rows(taken.malformed, policy)
@@ -319,22 +320,20 @@ class Job:
         first: Exception | None = None
         for node, group in refused:
             self.refused[group.rule.value] += len(group.batch)
-            error = answered(source, [group], self._answers(node), dial_of(node.clock))
+            error = answered(source, [group], self.answers.of(node), dial_of(node.clock))
             if error is not None:
                 node.line.note(error)
             first = first or error
         for one in malformed:
             self.refused[one.rule] += 1
-            policy = self._answers(self.sources[source]).on_invalid
+            policy = self.answers.of(self.sources[source]).on_invalid
             if isinstance(policy, Quarantine):
                 who = one.replica if self.sources[source].replicated else None
                 policy(Violation(Rule.MALFORMED, 0, one.raw, BEGINNING, who, one.reason, one.place))
         return first
 
-    def _answers(self, node: Node) -> Answers:
-        """What is done with what an operator refuses: as it says itself, or else the job."""
-        own = {name: getattr(node, name, None) for name in ("on_invalid", "on_broken", "on_late")}
-        return replace(self.answers, **{name: value for name, value in own.items() if value is not None})
+    def _refuse(self, node: Node, refused: Refused) -> None:
+        self._refused.append((node, refused))
 
     def _source(self, source: str) -> Source:
         self._check_open()
@@ -362,36 +361,3 @@ class Job:
     def _check_open(self) -> None:
         if self.closed:
             raise ClosedError("a job that is closed has said its last stable; open the plan again")
-
-
-class _Entrance:
-    """The place of one source in the flow of a job."""
-
-    def __init__(self, job: Job, source: str) -> None:
-        self.job, self.source = job, source
-
-    def push(self, batch: Batch, name: str) -> None:
-        self.job.flow.push(self.source, batch, name)
-
-    def advance(self, time: int, name: str) -> None:
-        self.job.flow.advance(self.source, time, name)
-
-    def begins(self, name: str, time: int | None) -> None:
-        self.job.flow.begins(self.source, name, time)
-
-    def attach(
-        self, name: str, guarantee: int | None, properties: Properties | None, *, complete: bool
-    ) -> None:
-        self.job.flow.flush()
-        self.job.flow.attach(self.source, name, guarantee, properties, complete=complete)
-
-    def detach(self, name: str) -> None:
-        self.job.flow.flush()
-        self.job.flow.detach(self.source, name)
-
-    def idle(self, name: str) -> None:
-        self.job.flow.flush()
-        self.job.flow.idle(self.source, name)
-
-    def refuse(self, refused: Refused) -> None:
-        self.job._refused.append((self.job.sources[self.source], refused))

@@ -1,11 +1,9 @@
 """What a shard does with rows that are not used: raise, drop, or tell them as the rows that they were."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from anabranch.engines.spark.assignment import Assignment
-from anabranch.kernels.answers import Answers, error_of, violations
+from anabranch.kernels.answers import error_of, violations
 from anabranch.kernels.kernel import Refused
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.clock_columns import dial_of
@@ -47,7 +45,7 @@ class Answering:
         return taken
 
     def _answer(self, node: Node, edge: str | None, refused: Refused) -> None:
-        answer = self._answers(node).to(refused.rule)
+        answer = self.assignment.answers.of(node).to(refused.rule)
         if isinstance(answer, Drop):
             self.dropped += len(refused.batch)
             return
@@ -76,13 +74,6 @@ class Answering:
                 if batch.origin.channel_of(n) == origin.channel_of(row):
                     return batch[n : n + 1]
         return None
-
-    def _answers(self, node: Node) -> Answers:
-        """What is done with what an operator refuses: as it says itself, or else the query."""
-        own = {name: getattr(node, name, None) for name in ("on_invalid", "on_broken", "on_late")}
-        return replace(
-            self.assignment.answers, **{name: value for name, value in own.items() if value is not None}
-        )
 
 
 def _edge_of(node: Node, name: str | None) -> str | None:

@@ -14,11 +14,13 @@ see.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.engines.entrance import Entrance
 from anabranch.engines.flow import Flow
 from anabranch.engines.settings import check_settings
 from anabranch.engines.spark.answering import Answering
@@ -39,7 +41,6 @@ from anabranch.model.application import VALID
 from anabranch.model.batch import KINDS, Batch, Kind, concat
 from anabranch.model.identity import Words
 from anabranch.model.op import Op
-from anabranch.model.properties import Properties
 from anabranch.model.time import BEGINNING
 from anabranch.model.validity import Rule
 from anabranch.plan.levels import OUTPUT
@@ -87,7 +88,8 @@ class Shard:
         self.flow = Flow(assignment.level.outputs, states, agreed=True)
         self.inlets = {edge.name: edge.inlet for edge in assignment.level.edges}
         self.gates = {
-            name: Gate(inlet.admission(), _Entrance(self, name)) for name, inlet in self.inlets.items()
+            name: Gate(inlet.admission(), Entrance(self.flow, name, partial(self._refuse, name)))
+            for name, inlet in self.inlets.items()
         }
         self._sources = {edge.name for edge in assignment.level.edges if edge.source is not None}
         self.left_out: Counter[tuple[str, str]] = Counter()
@@ -151,9 +153,8 @@ class Shard:
         self._promise()
         heard = self._now
         heard.refused, heard.dropped = self.answering.taken()
-        for name, output in self.flow.output.items():
-            events, output.events = output.events, []
-            heard.outputs[name] = list(_together(events))
+        for name in self.flow.output:
+            heard.outputs[name] = list(_together(self.flow.parts(name)))
         return heard
 
     def step_on(self, heard: Heard) -> None:
@@ -345,6 +346,9 @@ class Shard:
         self.left_out[edge, replica] += len(refused.batch)
         self.answering.at_gate(edge, refused._replace(name=replica))
 
+    def _refuse(self, edge: str, refused: Refused) -> None:
+        self.refuse(edge, refused.name or "", refused)
+
     def dump(self) -> bytes:
         """The state as bytes, from which `load` goes on as if nothing had happened."""
         left_out = [[edge, name, count] for (edge, name), count in self.left_out.items()]
@@ -370,39 +374,6 @@ class Shard:
             gate.resume(states[f"gate {name}"])
         shard.flow.resume({name: gate.promised for name, gate in shard.gates.items()})
         return shard
-
-
-class _Entrance:
-    """The place of one edge in the flow of a shard."""
-
-    def __init__(self, shard: Shard, edge: str) -> None:
-        self.shard, self.edge = shard, edge
-
-    def push(self, batch: Batch, name: str) -> None:
-        self.shard.flow.push(self.edge, batch, name)
-
-    def advance(self, time: int, name: str) -> None:
-        self.shard.flow.advance(self.edge, time, name)
-
-    def begins(self, name: str, time: int | None) -> None:
-        self.shard.flow.begins(self.edge, name, time)
-
-    def attach(
-        self, name: str, guarantee: int | None, properties: Properties | None, *, complete: bool
-    ) -> None:
-        self.shard.flow.flush()
-        self.shard.flow.attach(self.edge, name, guarantee, properties, complete=complete)
-
-    def detach(self, name: str) -> None:
-        self.shard.flow.flush()
-        self.shard.flow.detach(self.edge, name)
-
-    def idle(self, name: str) -> None:
-        self.shard.flow.flush()
-        self.shard.flow.idle(self.edge, name)
-
-    def refuse(self, refused: Refused) -> None:
-        self.shard.refuse(self.edge, refused.name or "", refused)
 
 
 def _in_order(groups: list[Refused]) -> list[Refused]:
