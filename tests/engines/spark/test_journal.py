@@ -324,12 +324,20 @@ class TestDamage:
     def test_state_of_another_version(self, store):
         head = msgspec.msgpack.decode(store.head.variable.get()[0])
         store.head.variable.update((msgspec.msgpack.encode(head | {"version": 9, "new": 1}),))
-        with pytest.raises(StateFormatError, match="has version 9, this is 1") as error:
+        with pytest.raises(StateFormatError, match="has version 9, this is 2") as error:
             store.step(events(1))
         assert "new checkpoint" in error.value.__notes__[0]
 
+    def test_state_of_before_shards_knew_who_called_them(self, store):
+        head = msgspec.msgpack.decode(store.head.variable.get()[0])
+        del head["called"]
+        store.head.variable.update((msgspec.msgpack.encode(head | {"version": 1}),))
+        with pytest.raises(StateFormatError, match="has version 1, this is 2") as error:
+            store.step(events(1))
+        assert "Restart with the version that wrote it" in error.value.__notes__[0]
+
     @pytest.mark.parametrize(
-        "data", [b"", b"nonsense", msgspec.msgpack.encode([1]), msgspec.msgpack.encode({"version": 1})]
+        "data", [b"", b"nonsense", msgspec.msgpack.encode([1]), msgspec.msgpack.encode({"version": 2})]
     )
     def test_a_head_that_is_none(self, store, data):
         store.head.variable.update((data,))

@@ -27,7 +27,7 @@ from anabranch.engines.spark.shard import Shard
 from anabranch.engines.spark.transport.parcel import from_bytes
 from anabranch.kernels.store.saved import StateFormatError
 
-VERSION = 1
+VERSION = 2
 CHUNK = 4 << 20
 """Bytes of one value of the state store; a parcel that is longer is a value all the same."""
 LEAST = 256 << 10
