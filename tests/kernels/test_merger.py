@@ -410,7 +410,7 @@ class TestSettings:
             ({"identity": "sensor"}, "identity is a list of column names, 'sensor' is one name"),
             ({"on_invalid": "drop"}, "on_invalid is Raise(), Drop() or Quarantine(), not 'drop'"),
             ({"on_invalid": Generalise()}, "on_invalid is Raise(), Drop() or Quarantine()"),
-            ({"remember": -1}, "a merge remembers 0 events or more, not -1"),
+            ({"remember": -1}, "a merge remembers 0 events or more, and fewer than"),
             ({"remember": "x"}, "remember is a int, not 'x'"),
         ],
     )

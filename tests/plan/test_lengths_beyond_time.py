@@ -56,6 +56,23 @@ def test_counts_of_rows_that_no_int64_holds_are_refused():
         col("v").top_k(LONG)
 
 
+@pytest.mark.parametrize("remember", [LONG, 2**62, -1])
+def test_a_merge_that_would_remember_more_than_can_be_counted_is_refused_with_the_line(remember):
+    with pytest.raises(PlanError, match=rf"0 final events or more.*2\*\*62, not {remember}") as refused:
+        ab.merge(ELEMENTS, remember=remember)
+    assert any(f"In the plan at {__file__}" in note for note in refused.value.__notes__)
+    with pytest.raises(ValueError, match=rf"0 events or more.*2\*\*62, not {remember}"):
+        ab.Merger(remember=remember)
+
+
+def test_a_row_that_would_be_in_too_many_windows_is_refused_with_the_line():
+    with pytest.raises(PlanError, match=r"2\*\*20 windows of rows at most, .* in 1099511627776") as refused:
+        ELEMENTS.rows(2**40, 1).agg(ab.count())
+    assert any(f"In the plan at {__file__}" in note for note in refused.value.__notes__)
+    job = ELEMENTS.rows(2**40).agg(ab.count()).open()
+    assert job.push("s", [ab.Insert({"v": 1}, 1, 2), ab.Stable(9)]) == [ab.Stable(1)]
+
+
 def test_a_time_that_is_never_is_told_in_the_unit_of_the_times():
     with pytest.raises(PlanError, match="from 5 minutes to 0 seconds after left ones, which is never"):
         moments().join(moments(), on="v", within=("-5 minutes", 0))

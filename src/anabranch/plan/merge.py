@@ -17,6 +17,7 @@ from anabranch.model.output_policy import (
 )
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.spelling import did_you_mean
+from anabranch.model.time import LONGEST_SPAN
 from anabranch.model.validity import Policy
 from anabranch.plan.graph import Graph
 from anabranch.plan.node import Node, PlanError
@@ -50,8 +51,10 @@ class Merge(Node):
             error = PlanError("what tells events apart is a column or more, and none is given")
             error.add_note("Leave identity out, and it is the whole payload.")
             raise error
-        if self.remember < 0:
-            raise PlanError(f"a merge remembers 0 final events or more, not {self.remember}")
+        if not 0 <= self.remember < LONGEST_SPAN:
+            raise PlanError(
+                f"a merge remembers 0 final events or more, and fewer than 2**62, not {self.remember}"
+            )
         for name in self.identity or ():
             if name not in self.schema.names:
                 error = PlanError(

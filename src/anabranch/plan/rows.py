@@ -12,6 +12,9 @@ from anabranch.model.time import LONGEST_SPAN
 from anabranch.plan.aggregated import Aggregated
 from anabranch.plan.node import PlanError
 
+MOST_WINDOWS = 2**20
+"""In so many windows of its group a row may be: each is kept, and each is computed."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rows(Aggregated):
@@ -33,6 +36,13 @@ class Rows(Aggregated):
                 error = PlanError(f"{what} is a number of rows from 1 on and below 2**62, not {given!r}")
                 error.add_note("Windows of a length of time are .window(…).")
                 raise error
+        if self.windows.overlap > MOST_WINDOWS:
+            error = PlanError(
+                f"a row is in 2**20 windows of rows at most, and with windows of {self.windows.size} from "
+                f"every {self.windows.every} rows on it would be in {self.windows.overlap}"
+            )
+            error.add_note("Each takes memory for each group. Give a greater every, or smaller windows.")
+            raise error
         super().check()
 
     @cached_property

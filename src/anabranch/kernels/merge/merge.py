@@ -35,7 +35,7 @@ from anabranch.model.identity import Words
 from anabranch.model.output_policy import FinalOnly, FirstThenFinal, OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.schema import Columns, conformed
-from anabranch.model.time import BEGINNING, FOREVER, checked_tick
+from anabranch.model.time import BEGINNING, FOREVER, LONGEST_SPAN, checked_tick
 from anabranch.model.validity import Rule
 
 _NO_WORDS: Words = np.zeros((1, 2), np.uint64)
@@ -93,8 +93,8 @@ class Merge:
         self.pace: Pace = checked("pace", pace, Pace)
         self.identity = columns_named(identity)
         self.remember: int = checked("remember", remember, int)
-        if remember < 0:
-            raise ValueError(f"a merge remembers 0 events or more, not {remember}")
+        if not 0 <= remember < LONGEST_SPAN:
+            raise ValueError(f"a merge remembers 0 events or more, and fewer than 2**62, not {remember}")
         self.generalise, self.stables = generalise, stables
         self.columns = Columns.none()
         self.sides = Sides.of_capacity(4)
