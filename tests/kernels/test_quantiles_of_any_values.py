@@ -64,3 +64,19 @@ def test_a_median_of_nulls_alone_is_null_in_both_ways():
     for early in (False, True):
         job = rows.window(10).agg(col("x").median(), early=early).open()
         assert job.push("s", [Insert({}, 1, 2), Stable(10)])[0] == Insert({}, 0, 10)
+
+
+def test_the_place_of_a_quantile_is_exact_for_all_hundredths():
+    parts = {f"q{hundredths}": hundredths for hundredths in range(101)}
+    quantiles = {name: col("x").quantile(part / 100, error=0.001) for name, part in parts.items()}
+    windows = ab.source("s", {"n": "int64", "x": "int64"}).window(1).group_by("n")
+    job = windows.agg(**quantiles).open()
+    rows = [Insert({"n": n, "x": x + 1}, 0, 1) for n in range(1, 201) for x in range(n)]
+    out = job.push("s", [*rows, Stable(1)])
+    assert len(out) == 201
+    for one in out[:-1]:
+        n = one.payload["n"]
+        for name, part in parts.items():
+            place = part * (n - 1) // 100
+            assert round(one.payload[name]) - 1 == place, f"{name} of {n}"
+            assert at_rank(range(n), part / 100) == place

@@ -1,6 +1,7 @@
 """Aggregates of values in plain Python: numbers as fractions, everything sorted, rounded once."""
 
 from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
 from math import inf, isinf, isnan, isqrt, nan
 from typing import Any
@@ -72,8 +73,9 @@ def n_unique(values: Sequence[Any]) -> int:
 
 
 def at_rank(values: Sequence[Any], quantile: float) -> Any:
-    """The value whose place in order is that part of the last place, rounded down."""
-    return sorted(values, key=_ordered)[int(Fraction(quantile) * (len(values) - 1))] if values else None
+    """The value whose place in order is that part, as it is written, of the last place, rounded down."""
+    part = Decimal(repr(float(quantile)))
+    return sorted(values, key=_ordered)[int(Fraction(part) * (len(values) - 1))] if values else None
 
 
 def top_k(values: Sequence[tuple[Any, Any]], k: int) -> list[tuple[Any, Any]]:

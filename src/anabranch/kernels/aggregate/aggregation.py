@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from anabranch.expressions.aggregates import Aggregate, aggregate_text, aggregate_type
 from anabranch.expressions.evaluation import evaluate, type_of
 from anabranch.expressions.tree import Tree
-from anabranch.kernels.aggregate.buckets import Buckets
+from anabranch.kernels.aggregate.buckets import Buckets, exact_part
 from anabranch.kernels.aggregate.codes import Codes
 from anabranch.kernels.aggregate.column import Column, Counts, Slots, Values
 from anabranch.kernels.aggregate.counted import Counted
@@ -288,7 +288,8 @@ def _finish(one: Aggregate, of: Argument, kind: pa.DataType) -> Callable[[Slots]
         case "quantile":
             buckets = Buckets(one.option("error"))
             column = of.column(f"buckets {one.option('error')!r}", lambda: Counted(buckets.read))
-            return lambda slots: Said(buckets.quantiles(column, slots, one.option("q")))
+            part = exact_part(one.option("q"))
+            return lambda slots: Said(buckets.quantiles(column, slots, part))
         case "min" | "max":
             return _extreme(of, 1 if one.function == "min" else -1)
         case _:

@@ -7,6 +7,7 @@ Integers and decimals that no float is equal to count as the nearest one; no fin
 """
 
 import sys
+from fractions import Fraction
 from itertools import pairwise
 from math import exp, inf, log, log1p, nan
 from typing import Any
@@ -22,6 +23,15 @@ _INFINITE, _NAN = 2**40, 2**41
 _SHIFT = 2**30
 """Powers are below it for every error that is allowed; with it added, they are above zero."""
 _GREATEST = sys.float_info.max
+
+
+def exact_part(quantile: float) -> Fraction:
+    """A quantile as it is written: 0.3 is three tenths, of which no float is the exact value.
+
+    >>> exact_part(0.3) * 10, int(0.29 * 100), int(exact_part(0.29) * 100)
+    (Fraction(3, 1), 28, 29)
+    """
+    return Fraction(str(float(quantile)))
 
 
 class Buckets:
@@ -55,7 +65,7 @@ class Buckets:
         found = exp(power) if power < log(_GREATEST) else _GREATEST
         return found if bucket > 0 else -found
 
-    def quantiles(self, counted: Counted, slots: Slots, quantile: float) -> pa.Array:
+    def quantiles(self, counted: Counted, slots: Slots, part: Fraction) -> pa.Array:
         """Of each slot the value whose place in order is that part of the last place, rounded down."""
         place, bucket, _, count = counted.listed(slots)
         found: list[Any] = [None] * len(slots)
@@ -64,7 +74,7 @@ class Buckets:
         cuts = [*np.flatnonzero(np.diff(place, prepend=-1)).tolist(), len(place)]
         for begin, end in pairwise(cuts):
             upto = np.cumsum(count[begin:end])
-            rank = int(quantile * (int(upto[-1]) - 1))
+            rank = part.numerator * (int(upto[-1]) - 1) // part.denominator
             at = int(np.searchsorted(upto, rank, side="right"))
             found[int(place[begin])] = self.middle(int(bucket[begin + at]))
         return pa.array(found, pa.float64())
