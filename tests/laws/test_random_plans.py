@@ -35,7 +35,7 @@ def test_a_plan_gives_what_it_means(block):
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
 def test_every_operator_alone_gives_what_it_means(operator):
-    for seed in range(40):
+    for seed in range(cases(40)):
         check(seed, [operator])
 
 

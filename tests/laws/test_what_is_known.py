@@ -6,6 +6,7 @@ from random import Random
 import pytest
 from laws.operators import OPERATORS
 from laws.plans import SCHEMA, interleaved, widened
+from quick import cases
 
 import anabranch as ab
 from anabranch import Batch, Case, Fact, Insert, Properties, Stable
@@ -84,7 +85,7 @@ def check(seed, operators=OPERATORS, counts=None):
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
 def test_what_an_operator_says_is_so(operator):
-    for seed in range(60):
+    for seed in range(cases(60)):
         check(seed, [operator])
 
 

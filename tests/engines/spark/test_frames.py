@@ -9,6 +9,7 @@ from engines.spark.spark_rows import random_rows, same_rows
 from pyspark.sql.conversion import PandasToArrowConversion
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructField, StructType
+from quick import cases
 
 from anabranch.engines.spark.transport.frames import frame
 
@@ -24,7 +25,7 @@ def taken(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_struct_array(found.column(0))
 
 
-@pytest.mark.parametrize("chunk", range(3))
+@pytest.mark.parametrize("chunk", range(cases(3)))
 def test_types_and_values_are_those_that_were_given(chunk):
     for seed in range(chunk * 20, (chunk + 1) * 20):
         random = random_rows(Random(seed), 9, columns=4)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from engines.spark.spark_rows import random_rows
+from quick import cases
 
 from anabranch import BEGINNING, FOREVER, Insert, Stable
 from anabranch.engines.spark.transport.packing import Packing, distinct, split
@@ -53,7 +54,7 @@ def is_event(row) -> bool:
 
 @pytest.mark.parametrize("shards", range(1, 6))
 def test_every_event_goes_to_one_shard_and_all_else_to_every_one(shards):
-    for seed in range(60):
+    for seed in range(cases(60)):
         parcel = random_parcel(Random(seed))
         parts = dict(split(parcel, None, shards))
         assert set(parts) == set(range(shards))
@@ -69,7 +70,7 @@ def test_every_event_goes_to_one_shard_and_all_else_to_every_one(shards):
 
 @pytest.mark.parametrize("shards", [1, 3])
 def test_each_distinct_payload_is_told_once_with_its_identity(shards):
-    for seed in range(60):
+    for seed in range(cases(60)):
         for number, part in split(random_parcel(Random(seed)), None, shards):
             assert part.identities.tolist() == identities(part.payload).tolist()
             assert len(set(map(tuple, part.identities.tolist()))) == part.payload.num_rows

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from engines.spark.spark_rows import random_rows, same_rows
+from quick import cases
 
 from anabranch import BEGINNING, FOREVER, Adjust, Attach, Detach, Insert, Stable
 from anabranch.engines.spark.transport.packing import split
@@ -66,7 +67,7 @@ def elements_of(parcel: Parcel) -> list[object]:
     return [batch.element(row) for row in range(len(batch))]
 
 
-@pytest.mark.parametrize("chunk", range(4))
+@pytest.mark.parametrize("chunk", range(cases(4)))
 def test_any_parcel_comes_back_from_its_bytes(chunk):
     for seed in range(100 * chunk, 100 * (chunk + 1)):
         parcel = random_parcel(Random(seed))
@@ -120,7 +121,7 @@ def test_stables_alone_have_rows_without_columns():
     assert again.payload.num_rows == 0
 
 
-@pytest.mark.parametrize("chunk", range(2))
+@pytest.mark.parametrize("chunk", range(cases(2)))
 def test_some_of_the_elements_have_their_payloads_and_no_others(chunk):
     for seed in range(100 * chunk, 100 * (chunk + 1)):
         random = Random(seed)

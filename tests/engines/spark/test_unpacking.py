@@ -12,6 +12,7 @@ import pytest
 from engines.spark.driving import Query
 from engines.spark.spark_rows import ODD_NAMES, random_rows, same_rows
 from pyspark.sql import Row
+from quick import cases
 
 from anabranch import BEGINNING, FOREVER, Adjust, Insert, Stable
 from anabranch.engines.spark.merge import ROWS_EDGE
@@ -81,7 +82,7 @@ def through_shards(payload: pa.RecordBatch, case: Case, shards: int) -> pa.Recor
 
 
 @pytest.mark.parametrize("case", [Case.R2, Case.R3, Case.R4], ids=lambda case: case.name)
-@pytest.mark.parametrize("chunk", range(3))
+@pytest.mark.parametrize("chunk", range(cases(3)))
 def test_payloads_come_out_with_the_types_and_values_they_went_in_with(case, chunk):
     for seed in range(chunk * 20, (chunk + 1) * 20):
         random = Random(seed)
