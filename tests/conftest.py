@@ -1,7 +1,7 @@
 """Hypothesis profiles: the default repeats exactly; ``--hypothesis-profile=campaign`` looks further, and
 ``mutants`` less far, without making what it finds small. ``--quick`` takes ``quick``.
 
-One Spark session for all tests of a process.
+One Spark session for all tests of a process, and one broker.
 """
 
 import signal
@@ -81,3 +81,11 @@ def spark(tmp_path_factory):
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def broker():
+    from anabranch.testing.broker import Broker
+
+    with Broker() as running:
+        yield running

@@ -15,7 +15,6 @@ import pytest
 import failover_on_kafka
 import the_hole
 import true_repeat
-from anabranch.testing.broker import Broker
 from anabranch.testing.leader_election import leader_election
 from scene.readings import Reading, clock
 from scene.topics import records
@@ -36,12 +35,6 @@ def page(name: str) -> str:
 def as_on_the_page(name: str, printed: str) -> str:
     """What a page shows when an example prints this."""
     return indent(f"$ .venv/bin/python examples/{name}.py\n{printed}\n", "    ")
-
-
-@pytest.fixture(scope="module")
-def broker():
-    with Broker() as running:
-        yield running
 
 
 @pytest.mark.slow

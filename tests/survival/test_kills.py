@@ -11,14 +11,6 @@ from survival.killing import Kill, Point
 from survival.kills import rounds
 from survival.rounds import Round, fault
 
-from anabranch.testing.broker import Broker
-
-
-@pytest.fixture(scope="module")
-def broker():
-    with Broker() as running:
-        yield running
-
 
 def survived(one: Round, folder, broker) -> None:
     assert asyncio.run(one.run(folder, broker)) == {}

@@ -1,19 +1,11 @@
-"""A broker for all tests of a process, and topics of their own for each."""
+"""Topics of their own for each test, and rows in them."""
 
 import itertools
 import json
 
 import pytest
 
-from anabranch.testing.broker import Broker
-
 _numbers = itertools.count()
-
-
-@pytest.fixture(scope="session")
-def broker():
-    with Broker() as running:
-        yield running
 
 
 @pytest.fixture
