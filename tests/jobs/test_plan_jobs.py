@@ -154,6 +154,13 @@ def test_a_step_that_is_wrong_says_what_it_takes(tmp_path, step, words):
         _ = job(tmp_path, f"{SOURCE}[plan]\nsteps = [{step}]\n").stream
 
 
+def test_the_column_of_a_replica_that_a_folder_names_need_not_be_among_the_columns(tmp_path):
+    text = SOURCE + 'replica = "gateway"\nlossy = ["north"]\n[plan]\nsteps = ["merge"]\n'
+    stream = job(tmp_path, text).stream
+    assert stream.schema.names == list(readings().schema.names)
+    assert "R4: north is lossy" in stream.explain()
+
+
 def test_every_operator_of_a_step_has_been_tried_above():
     text = Path(__file__).read_text()
     assert [name for name in keys(StepSection) if f"{name} =" not in text and f'"{name}"' not in text] == []

@@ -34,6 +34,7 @@ from anabranch.jobs.merge_sections import answer_named, check_lossy_words, polic
 from anabranch.jobs.sections import Names, Section, one_of
 from anabranch.jobs.step_sections import Span, step_section
 from anabranch.model.output_policy import Pace
+from anabranch.model.spelling import nearest
 
 if TYPE_CHECKING:
     from anabranch.jobs.plan_job import Ends
@@ -103,6 +104,9 @@ class PlanSourceSection(Section):
         """What `anabranch.source` is called with, by name."""
         given = {name: getattr(self, name) for name in self.__struct_fields__ if name not in _ENDS}
         given["schema"] = given.pop("columns")
+        of_folders = self.path is not None and self.by_replica is not False
+        if of_folders and self.replica and self.columns and nearest(self.replica, self.columns) is None:
+            given["schema"] = {self.replica: "string"} | self.columns
         for name in ("on_invalid", "on_late"):
             given[name] = _own_answer(name, given[name])
         return {name: value for name, value in given.items() if value is not None}

@@ -106,7 +106,7 @@ class Merge(Node):
         return self.choice.case.name
 
     def _sides(self) -> dict[str, Side]:
-        names = self.names or ("every replica",)
+        names = self.names or (_replicas_text(self.inputs[0]),)
         orders = {_tie_order(node) for node in self.inputs}
         alike = not self.names or (len(orders) == 1 and None not in orders)
         return {
@@ -180,6 +180,16 @@ def _unsure(node: Node) -> Node | None:
             if rests and Fact.COMPLETE not in given.properties:
                 return one
     return None
+
+
+def _replicas_text(node: Node) -> str:
+    """The replicas of a source as people read of them: those that are lossy by name, or every one."""
+    while node.inputs:
+        node = node.inputs[0]
+    lossy = getattr(node, "lossy", False)
+    if isinstance(lossy, bool) or not lossy:
+        return "every replica"
+    return ("each of " if len(lossy) > 1 else "") + ", ".join(sorted(lossy))
 
 
 def _tie_order(node: Node) -> str | None:

@@ -56,7 +56,7 @@ def checked(name: str, value: Any, *kinds: type) -> Any:
     """A setting that is of one of its kinds."""
     if not isinstance(value, kinds):
         known = " or ".join(kind.__name__ for kind in kinds)
-        error = TypeError(f"{name} is a {known}, not {value!r}")
+        error = TypeError(f"{name} takes a value of {known}, not {value!r}")
         if isinstance(value, type) and issubclass(value, kinds):
             error.add_note(f"Make one: {value.__name__}().")
         raise error
