@@ -13,6 +13,7 @@ from anabranch.model.elements import Adjust, Insert, Stable, Tagged
 from anabranch.model.exact import exact_column
 from anabranch.model.origin import Origin
 from anabranch.model.relation import as_batch
+from anabranch.model.rows import stacked
 from anabranch.model.schema import SchemaError, conformed
 from anabranch.model.spelling import did_you_mean
 from anabranch.model.validity import Rule
@@ -278,22 +279,33 @@ def rows_in_columns(
     given = _iterable(source, given, "rows")
     if isinstance(given, Iterable) and not hasattr(given, "__arrow_c_stream__") and not _is_arrow(given):
         return _fitting([_of_replica(source, _row(source, row), replica) for row in given], source.columns)
-    table = pa.Table.from_batches([given]) if isinstance(given, pa.RecordBatch) else pa.table(given)
+    rows = _one_batch(given)
     own = None if source.layout is None else source.layout.replica
-    if replica is not None and own is not None and own not in table.schema.names:
-        table = table.append_column(own, pa.repeat(pa.scalar(replica, pa.string()), table.num_rows))
-    missing = [name for name in source.columns.names if name not in table.schema.names]
+    if replica is not None and own is not None and own not in rows.schema.names:
+        rows = rows.append_column(own, pa.repeat(pa.scalar(replica, pa.string()), rows.num_rows))
+    there = rows.schema.names
+    if there == source.columns.names:
+        return conformed(rows, source.columns), {}
+    missing = [name for name in source.columns.names if name not in there]
     if missing:
         error = SchemaError(
             f"rows of {source.name!r} have column {missing[0]!r}, and these have not"
-            f"{did_you_mean(missing[0], table.schema.names)}"
+            f"{did_you_mean(missing[0], there)}"
         )
-        error.add_note(f"They have {', '.join(map(repr, table.schema.names))}.")
+        error.add_note(f"They have {', '.join(map(repr, there))}.")
         raise error
-    batches = table.select(source.columns.names).combine_chunks().to_batches()
+    return conformed(rows.select(source.columns.names), source.columns), {}
+
+
+def _one_batch(given: Any) -> pa.RecordBatch:
+    """Arrow data of any form as one record batch, which is not copied where it is one already."""
+    if isinstance(given, pa.RecordBatch):
+        return given
+    table = given if isinstance(given, pa.Table) else pa.table(given)
+    batches = table.to_batches()
     if not batches:
-        return pa.RecordBatch.from_pylist([], source.columns), {}
-    return conformed(batches[0], source.columns), {}
+        return pa.RecordBatch.from_pylist([], table.schema)
+    return batches[0] if len(batches) == 1 else stacked(batches)
 
 
 def _of_replica(source: Source, row: dict[str, Any], replica: str | None) -> dict[str, Any]:
