@@ -10,6 +10,7 @@ can be caught. What a person wrote is wrong in one of these ways:
     UnsoundLifetimeError       nothing could be promised of lifetimes that are altered like this
     AnswerError                a function that is applied gives no answer to its rows
     ClosedError                a job that is closed is pushed to
+    FailedJobError             or one in which a pass was broken off by an error
     SchemaError                data has not the columns or types that it should have
     UnsupportedTypeError       a type whose values cannot be told apart
     NotationError, DialectError, MalformedError, UnwritableError, UnreadableError, UnknownFormatError

@@ -71,6 +71,8 @@ class Flow:
         self.stages = [_Stage(node) for node in graph.nodes]
         self.output = {name: Output() for name in outputs}
         self.refused: list[tuple[Node, Refused]] = []
+        self.midway = False
+        """A pass has begun and has not come to its end; true between passes where one failed."""
         """What operators have not used, and was not taken yet."""
         self.names = operator_names(graph.nodes)
         for n, (node, inputs) in enumerate(zip(graph.nodes, graph.inputs, strict=True)):
@@ -123,17 +125,21 @@ class Flow:
 
     def run(self) -> None:
         """Let all that was pushed and promised go through, events first at every operator: a whole pass."""
+        self.midway = True
         for stage in self.stages:
             if stage.events or stage.promises:
                 self._run(stage)
             if stage.settles is not None:
                 self._take(stage, stage.settles.settle())
+        self.midway = False
 
     def flush(self) -> None:
         """Let all that was pushed and promised go through, in the midst of a pass."""
+        self.midway = True
         for stage in self.stages:
             if stage.events or stage.promises:
                 self._run(stage)
+        self.midway = False
 
     def begins(self, source: str, name: str, time: int | None) -> None:
         """A replica of a source of changes speaks, here or in another shard, perhaps of a snapshot."""

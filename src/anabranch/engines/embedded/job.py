@@ -47,6 +47,7 @@ from anabranch.rows.row_keys import RowKeys
 
 VERSION = 1
 _JOB = "job"
+_WAY_OUT = "open the plan again with what dump() gave last, and push again what was pushed since then"
 
 
 class ClosedError(AnabranchError, RuntimeError):
@@ -76,6 +77,10 @@ def open(  # noqa: A001
     return Job(outputs_of(streams), state, answers)
 
 
+class FailedJobError(AnabranchError, RuntimeError):
+    """A job in which a pass failed is used no more."""
+
+
 class Job:
     """State: a flow, the gates of its sources, and what is owed where an answer raised.
 
@@ -103,6 +108,8 @@ class Job:
         self.refused: Counter[str] = Counter()
         """How many rows broke each rule."""
         self.closed = False
+        self.failure = "in the midst of a call"
+        """By what a pass was broken off, where one was, and what was pushed then."""
         self._refused: list[tuple[Node, Refused]] = []
         self._owed: dict[str, list[Batch]] = {name: [] for name in self.flow.output}
         self._said = dict.fromkeys(self.flow.output, BEGINNING)
@@ -138,15 +145,19 @@ class Job:
             gate.foresee((one.name, one.batch) for one in taken.spoken)
         looks = [gate.look(one.batch, one.name, one.channel) for one in taken.spoken]
         self._check(source, taken, looks)
-        for one, look in zip(taken.spoken, looks, strict=True):
-            gate.hear(one.batch, one.name, one.channel, look)
-        if self.sources[source].silent:
-            gate.idle_but(self.sources[source].silent, {one.name for one in taken.spoken})
-        gate.promise()
         self.heard[source] += len(taken)
+        try:
+            for one, look in zip(taken.spoken, looks, strict=True):
+                gate.hear(one.batch, one.name, one.channel, look)
+            if self.sources[source].silent:
+                gate.idle_but(self.sources[source].silent, {one.name for one in taken.spoken})
+            gate.promise()
+        except BaseException as error:
+            self._break_off(error, source, len(taken))
+            raise
         if taken.keys is not None:
             self.keys[source].join(taken.keys)
-        return self._passed(source, taken.malformed)
+        return self._passed(source, taken.malformed, len(taken))
 
     def attach(self, source: str, replica: str, guarantee: int | None = None) -> Any:
         """What comes out when a replica joins; it shows all that ends at or after its guarantee."""
@@ -207,7 +218,9 @@ class Job:
         return self._formed(self.finish)
 
     def finish(self) -> dict[str, Batch]:
-        """What `close` gives, as a batch of each output."""
+        """What `close` gives, as a batch of each output; once more where that is owed."""
+        if self.closed and any(self._owed.values()):
+            return self._passed("")
         self._check_open()
         for source, gate in self.gates.items():
             for name in gate.frontiers:
@@ -217,6 +230,7 @@ class Job:
 
     def status(self) -> JobStatus:
         """How far sources and outputs are, and what every operator holds and has counted."""
+        self._check_whole()
         return status_of(self)
 
     def dump(self) -> bytes:
@@ -266,14 +280,18 @@ class Job:
             if error is not None:
                 raise error
 
-    def _passed(self, source: str, malformed: Sequence[Refusal] = ()) -> dict[str, Batch]:
+    def _passed(self, source: str, malformed: Sequence[Refusal] = (), rows: int = 0) -> dict[str, Batch]:
         """What comes out of a pass; what was refused in it is answered for.
 
         Where an answer raises, output is with the error if that is ours, and else owed to the next call.
         """
-        self.flow.run()
-        for name in self.flow.output:
-            self._owed[name].append(self._taken(name))
+        try:
+            self.flow.run()
+            for name in self.flow.output:
+                self._owed[name].append(self._taken(name))
+        except BaseException as failure:
+            self._break_off(failure, source, rows)
+            raise
         error = self._refusals(source, malformed)
         if error is not None and not isinstance(error, InvalidElementError):
             raise error
@@ -284,17 +302,45 @@ class Job:
             raise error
         return output
 
+    def _break_off(self, error: BaseException, source: str, rows: int) -> None:
+        """A pass has failed: what was pushed is used in part, and the state is that of no push."""
+        self.flow.midway = True
+        last = self.heard.get(source, 0)
+        which = f"row {last} of" if rows == 1 else f"rows {last - rows + 1} to {last} of"
+        lost = (
+            f", and {which} {source!r} {'was' if rows == 1 else 'were'} not used, or in part" if rows else ""
+        )
+        self.failure = f"by {type(error).__name__}{lost}"
+        error.add_note(f"The pass was broken off{lost}. The job is used no more: {_WAY_OUT}.")
+
     def _formed(self, call: Callable[..., dict[str, Batch]], *arguments: Any) -> Any:
         """What a call gives, in the form of what was pushed last."""
         try:
-            return self._like(call(*arguments))
+            output = call(*arguments)
         except InvalidElementError as error:
             if error.output is not None:
-                error.output = self._like(error.output)
+                self._put_in_form(error)
             raise
+        return self._like(output)
+
+    def _put_in_form(self, error: InvalidElementError) -> None:
+        try:
+            error.output = self._like(error.output)
+        except Exception as reason:  # what was refused is told first
+            error.output = None
+            error.add_note(f"What came out is owed to the next call: {type(reason).__name__}: {reason}")
 
     def _like(self, output: Mapping[str, Batch]) -> Any:
-        formed = {name: self._one_like(name, batch) for name, batch in output.items()}
+        """Output in the form of what was pushed last; where that fails, the next call owes it."""
+        try:
+            formed = {name: self._one_like(name, batch) for name, batch in output.items()}
+        except Exception as error:
+            self._owed = {name: [batch] for name, batch in output.items()}
+            error.add_note(
+                "What was pushed is used, and what came out is owed to the next call: push in another form, "
+                "for instance a Batch; after close(), finish() gives batches."
+            )
+            raise
         return formed[""] if list(formed) == [""] else formed
 
     def _one_like(self, name: str, batch: Batch) -> Any:
@@ -358,6 +404,13 @@ class Job:
             raise error
         return gate
 
+    def _check_whole(self) -> None:
+        if self.flow.midway:
+            raise FailedJobError(
+                f"a job in which a pass was broken off is used no more ({self.failure}); {_WAY_OUT}"
+            )
+
     def _check_open(self) -> None:
+        self._check_whole()
         if self.closed:
             raise ClosedError("a job that is closed has said its last stable; open the plan again")

@@ -80,6 +80,8 @@ def _taken(job: Job, feed: Feed, said: Any) -> tuple[dict[str, Batch], BaseExcep
     except InvalidElementError as refused:
         return refused.output or {}, refused
     except (ValueError, TypeError, OverflowError) as refused:
+        if job.flow.midway:
+            raise
         return {}, refused
 
 
