@@ -311,7 +311,7 @@ def test_ranks_that_cannot_be_are_refused_in_a_plan():
     windows = ab.source("s", SCHEMA).window(10)
     with pytest.raises(ExpressionError, match="no column 'other' to carry"):
         windows.agg(col("i").top_k(2, carry=["other"]))
-    with pytest.raises(ExpressionError, match="a whole number from 1 on, not 0"):
+    with pytest.raises(ExpressionError, match=r"a whole number from 1 on and below 2\*\*62, not 0"):
         col("i").top_k(0)
     with pytest.raises(PlanError, match="ranks of one aggregate"):
         windows.agg(col("i").top_k(2), x=col("x").top_k(2))
