@@ -6,6 +6,7 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
+from quick import cases
 
 import anabranch as ab
 from anabranch import Insert, Stable
@@ -75,7 +76,7 @@ def play_all(seeds, columns, **more):
 @pytest.mark.parametrize("removals", [True, False])
 @pytest.mark.parametrize("columns", [("room",), ("room", "by"), ("room", "by", "note")])
 def test_of_each_group_one_is_said_whatever_is_removed(columns, removals):
-    play_all(range(20), columns, removals=removals)
+    play_all(range(cases(20)), columns, removals=removals)
 
 
 def test_a_group_that_is_forgotten_too_soon_is_noticed(monkeypatch):
@@ -93,7 +94,7 @@ def test_a_thousand_repeats_are_one_entry():
 
 def test_what_the_stable_has_passed_is_let_go_as_rows_come():
     kernel = Distinct(("room",), SCHEMA, removable=False)
-    for at in range(20_000):
+    for at in range(6_000):
         kernel.push("", Batch.of([Insert({"room": "x", "by": 1, "note": ""}, at, at + 1)], schema=SCHEMA))
         kernel.advance("", at)
         assert kernel.report().live <= 2 * 1024 + 2
@@ -102,7 +103,7 @@ def test_what_the_stable_has_passed_is_let_go_as_rows_come():
 @pytest.mark.parametrize("columns", [("room",), ("by", "note"), ()])
 @pytest.mark.parametrize("ties", [[], ["insert only"]])
 def test_what_is_left_does_not_depend_on_the_order_of_arrival(columns, ties):
-    for seed in range(30):
+    for seed in range(cases(30)):
         random = Random(seed)
         calls = ab.source("calls", SCHEMA, properties=ties)
         stream = calls.lasting(1).distinct(*columns)

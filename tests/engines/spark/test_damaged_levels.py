@@ -5,6 +5,7 @@ from random import Random
 import pytest
 from engines.spark.plan_driving import LeveledQuery
 from engines.spark.plan_laws import rows
+from quick import cases
 
 import anabranch as ab
 from anabranch import Insert, Stable
@@ -35,7 +36,7 @@ def heard(query, random, time, names="abc"):
 @pytest.mark.parametrize("level", [1, 2])
 @pytest.mark.parametrize("damage", ["gone", "older"])
 def test_a_state_that_is_gone_or_older_is_found(damage, level, native):
-    for seed in range(6):
+    for seed in range(cases(6)):
         random = Random(seed)
         query = LeveledQuery(plan(), 2, ASIDE, native=native)
         assert len(query.parts) == 2
@@ -54,7 +55,7 @@ def test_a_state_that_is_gone_or_older_is_found(damage, level, native):
 
 @pytest.mark.parametrize("native", [True, False])
 def test_a_state_that_is_what_was_left_is_taken_whichever_sources_send(native):
-    for seed in range(6):
+    for seed in range(cases(6)):
         random = Random(seed)
         query = LeveledQuery(plan(), 2, ASIDE, native=native)
         for batch in range(8):

@@ -217,7 +217,7 @@ def test_a_replica_that_is_attached_again_may_begin_with_another_snapshot():
     a += [Said("a", "delete", 6, "x", 2), Said("a", "stable", 20)]
     b = [Said("b", "snapshot", 4, "x", n, v) for n, v in enumerate("pqr", 1)] + [Said("b", "stable", 5)]
     query.hear([*numbered(a), *numbered(b)])
-    again = [Said("b", "attach", None)]
+    again = [Said("b", "detach", None), Said("b", "attach", None)]
     again += [Said("b", "snapshot", 8, "x", 1, "p"), Said("b", "snapshot", 8, "x", 3, "r")]
     again += [Said("b", "delete", 25, "x", 3), Said("b", "stable", None)]
     query.hear([replace(said, number=n) for n, said in enumerate(again, 4)])
