@@ -42,6 +42,17 @@ def test_a_tier_over_its_budget_says_so(pytestconfig):
     ]
 
 
+def test_the_page_has_tiers_and_the_slowest_tests_and_says_how_busy_the_machine_was(pytestconfig):
+    tiers = Tiers(pytestconfig)
+    tiers.seconds.update({"laws": 10_000.0})
+    tiers.tests.update({"tests/laws/test_a.py::test_a": 9_999.0, "tests/laws/test_a.py::test_b": 1.0})
+    page = tiers.page()
+    assert "2 tests in 0.0 minutes on" in page
+    assert "with a load of" in page
+    assert "    laws          10000 of" in page
+    assert page.index("| 9999.0 | `tests/laws/test_a.py::test_a` |") < page.index("| 1.0 |")
+
+
 def test_the_budgets_are_a_quarter_of_an_hour_on_two_cores():
     assert sum(tier.budget for tier in TIERS) <= 2 * 15 * 60
 

@@ -5,7 +5,9 @@ other file is a unit of its own. Units are begun in the order of their tiers: lo
 ones at the end, so that no worker waits long for another.
 """
 
+import os
 import re
+import time
 from collections import Counter
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -73,6 +75,7 @@ class Tiers:
         self.config = config
         self.seconds: Counter[str] = Counter()
         self.tests: Counter[str] = Counter()
+        self.began = time.monotonic()
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -137,13 +140,24 @@ class Tiers:
         """The seconds of tiers and of the slowest tests, as a page of the design notes."""
         tiers = "\n".join(f"    {line}" for line in self.lines())
         slow = "\n".join(f"| {took:.1f} | `{name}` |" for name, took in self.tests.most_common(40))
-        return PAGE.format(count=f"{len(self.tests):,}", tiers=tiers, slow=slow)
+        return PAGE.format(
+            count=f"{len(self.tests):,}",
+            minutes=(time.monotonic() - self.began) / 60,
+            cores=os.cpu_count(),
+            load=os.getloadavg()[2],
+            tiers=tiers,
+            slow=slow,
+        )
 
 
 PAGE = """# Where the minutes of the tests go
 
-`./run test --durations-to docs/design/20261118-durations.md` writes this page; tiers are in `tests/tiers.py`.
-Seconds are those of a worker, of which there are two; {count} tests.
+`./run test --durations-to docs/design/20261118-durations.md` writes this page; tiers and budgets are in
+`tests/tiers.py`, and a run of the whole suite that is over a budget fails.
+
+{count} tests in {minutes:.1f} minutes on {cores} cores, with a load of {load:.1f} in the last quarter of an
+hour; the tests alone are a load of about 2, and more than that makes them longer. Seconds are those of a
+worker, of which there are two:
 
 {tiers}
 
