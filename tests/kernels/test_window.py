@@ -145,7 +145,7 @@ def _nothing_taken_back(batch, inserts):
     [
         (FloatSums, "_add", _rounds_at_once),
         (WindowTimes, "reached", lambda self, time: time),
-        (WindowTimes, "closed", lambda self, window, time: window * self.every <= time),
+        (WindowTimes, "last_closed", lambda self, time: time // self.every),
         ("anabranch.kernels.window._removals", None, _nothing_taken_back),
         (Window, "_release", lambda self, done, extra: None),
     ],

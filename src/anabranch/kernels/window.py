@@ -10,9 +10,11 @@ of the input, so it is in no closed window.
 
 Memory: a slot for each group and pane of an open window, and what is known of each group, until the last
 window of the pane is closed. Of events nothing is kept. Cost: constant for each row and aggregate; for each
-window and group that is said a merge of its panes.
+window and group that is said a merge of its panes. A promise costs the open panes where a window closes, and
+else nothing.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -133,19 +135,22 @@ class Window:
         """The windows that close, in ascending order."""
         if time <= self.stable:
             return Result(self._nothing)
-        before, self.stable = self.stable, time
+        since, until = self.times.last_closed(self.stable), self.times.last_closed(time)
+        self.stable = time
+        if since == until:
+            return Result(self._nothing)
         closing: list[tuple[int, Slots, NDArray[np.int32]]] = []
+        panes = sorted(self.panes.index)
         done: list[tuple[int, Slots]] = []
-        for pane in sorted(self.panes.index):
+        for pane in panes:
             windows = self.times.windows_of(pane)
             assert len(windows), "a pane that is in no window has no rows"
-            if not self.times.closed(windows[0], time):
+            if windows[-1] > until:
                 break
-            if self.times.closed(windows[-1], time):
-                done.append((pane, self.panes.slots_of(pane)))
+            done.append((pane, self.panes.slots_of(pane)))
         extra = _NO_SLOTS
         if not self.settings.early:
-            closing, extra = self._closing(before, time, dict(done))
+            closing, extra = self._closing(since, until, panes, done)
         result = self._closed(closing)
         self._release(done, extra)
         return result
@@ -206,9 +211,10 @@ class Window:
         """Some windows and groups, from their panes."""
         into = self.panes.take(len(windows))
         self.aggregation.with_room(self.panes.capacity)
+        panes = sorted(self.panes.index)
         for window in np.unique(windows).tolist():
             inside = np.flatnonzero(windows == window)
-            for pane in self._panes_of(window):
+            for pane in self._panes_of(window, panes):
                 slots = self.panes.find(pane, numbers[inside])
                 there = slots != NONE
                 self.aggregation.merge(into[inside][there], slots[there])
@@ -235,36 +241,41 @@ class Window:
         )
 
     def _closing(
-        self, before: int, time: int, done: dict[int, Slots]
+        self, since: int, until: int, panes: list[int], done: list[tuple[int, Slots]]
     ) -> tuple[list[tuple[int, Slots, NDArray[np.int32]]], Slots]:
-        """The windows that close with the slots of their groups, and those slots that are of no pane."""
+        """The windows after one until another with the slots of their groups, and the slots of no pane."""
         if self.times.tumbling:
             number = self.panes.tables.number
-            found = [(self.times.windows_of(pane)[0], slots, number[slots]) for pane, slots in done.items()]
+            found = [(self.times.windows_of(pane)[0], slots, number[slots]) for pane, slots in done]
             return found, _NO_SLOTS
-        windows = {
-            window
-            for pane in self.panes.index
-            for window in self.times.windows_of(pane)
-            if self.times.closed(window, time) and not self.times.closed(window, before)
-        }
         closing, extra = [], []
-        for window in sorted(windows):
-            slots, numbers = self._merged(window)
+        for window in self._with_rows(since, until, panes):
+            slots, numbers = self._merged(window, panes)
             closing.append((window, slots, numbers))
             extra.append(slots)
         return closing, np.concatenate(extra) if extra else _NO_SLOTS
 
-    def _panes_of(self, window: int) -> list[int]:
-        """The panes of a window that have rows, in order; of two ways to find them the shorter."""
-        panes, known = self.times.panes_of(window), self.panes.index
-        if panes.stop - panes.start <= len(known):
-            return [pane for pane in panes if pane in known]
-        return sorted(pane for pane in known if pane in panes)
+    def _with_rows(self, since: int, until: int, panes: list[int]) -> list[int]:
+        """The windows after one until another that have rows, in order; of two ways the shorter."""
+        first = max(since + 1, self.times.first)
+        if until - first < len(panes):
+            return [window for window in range(first, until + 1) if self._panes_of(window, panes)]
+        found: set[int] = set()
+        for pane in panes:
+            windows = self.times.windows_of(pane)
+            if windows.start > until:
+                break
+            found.update(range(max(windows.start, first), min(windows.stop, until + 1)))
+        return sorted(found)
 
-    def _merged(self, window: int) -> tuple[Slots, NDArray[np.int32]]:
+    def _panes_of(self, window: int, panes: list[int]) -> list[int]:
+        """Of some panes in order those of a window."""
+        of_window = self.times.panes_of(window)
+        return panes[bisect_left(panes, of_window.start) : bisect_left(panes, of_window.stop)]
+
+    def _merged(self, window: int, panes: list[int]) -> tuple[Slots, NDArray[np.int32]]:
         """New slots for the groups of a window, each the merge of its panes."""
-        slots = np.concatenate([self.panes.slots_of(pane) for pane in self._panes_of(window)])
+        slots = np.concatenate([self.panes.slots_of(pane) for pane in self._panes_of(window, panes)])
         numbers = self.panes.tables.number[slots]
         place, distinct = np.empty(len(slots), np.int32), np.empty(len(slots), np.int32)
         seen = np.full(self.groups.numbers.capacity, NONE, np.int32)

@@ -36,9 +36,14 @@ class WindowTimes:
         return self.size <= self.every
 
     @property
+    def first(self) -> int:
+        """The number of the first window."""
+        return BEGINNING // self.every + 1
+
+    @property
     def earliest(self) -> int:
         """Where the first window begins."""
-        return (BEGINNING // self.every + 1) * self.every
+        return self.first * self.every
 
     def inside(self, start: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which times are in a window: none is before the first, or between two that leave a gap."""
@@ -70,9 +75,9 @@ class WindowTimes:
         begin = max(end - self.every, BEGINNING) if self.slide else start
         return min(begin, FOREVER), min(end, FOREVER)
 
-    def closed(self, window: int, time: int) -> bool:
-        """Whether a window is closed where the input is stable until a time."""
-        return self.bounds(window)[1] <= time
+    def last_closed(self, time: int) -> int:
+        """The last window that is closed where the input is stable until a time."""
+        return FOREVER // self.every + 1 if time == FOREVER else (time - self.size) // self.every
 
     def reached(self, time: int) -> int:
         """Until when what is said is stable: where the first window begins that is not closed."""
