@@ -20,6 +20,7 @@ from tiers import ROOT, SPARK, tier_of
         ("tests/engines/spark/test_plans.py", False),
         ("tests/engines/test_live.py", False),
         ("tests/laws/test_checked_bounds.py", False),
+        ("tests/laws/test_campaign.py", False),
         ("tests/connectors/kafka/test_kafka_queries.py", False),
         ("tests/cli/test_run_command.py", False),
         ("tests/survival/test_kills.py", False),
