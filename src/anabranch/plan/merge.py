@@ -1,6 +1,6 @@
 """Several streams that mean the same as one: streams of a plan, or the replicas of a source."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -8,6 +8,8 @@ from anabranch.kernels.kernel import Kernel, State
 from anabranch.kernels.merge.choice import Choice, Side, choose
 from anabranch.kernels.merge.merge import Merge as MergeKernel
 from anabranch.kernels.merge.settings import REMEMBER
+from anabranch.model.clock import check_unit, in_ticks
+from anabranch.model.clock_columns import clock_of
 from anabranch.model.output_policy import (
     FinalOnly,
     FirstThenFinal,
@@ -22,6 +24,7 @@ from anabranch.model.validity import Policy
 from anabranch.plan.graph import Graph
 from anabranch.plan.node import Node, PlanError
 
+LAG = "the lag of the policy"
 _ORDERED = (Case.R0, Case.R1, Case.R2)
 
 
@@ -70,6 +73,9 @@ class Merge(Node):
             error.add_note("Give sources disorder=…, or stables in their rows.")
             raise error
         self._check_holes()
+        clock = clock_of(self.clock)
+        check_unit(self.policy.lag, clock, LAG)  # type: ignore[arg-type]
+        in_ticks(self.policy.lag, clock, LAG)  # type: ignore[arg-type]
         _ = self.choice
 
     def _check_holes(self) -> None:
@@ -104,6 +110,12 @@ class Merge(Node):
     def mark(self) -> str:
         """The case."""
         return self.choice.case.name
+
+    @property
+    def policy_in_ticks(self) -> OutputPolicy:
+        """The policy with its lag in ticks of the clock."""
+        lag = in_ticks(self.policy.lag, clock_of(self.clock), LAG)  # type: ignore[arg-type]
+        return replace(self.policy, lag=lag)
 
     def _sides(self) -> dict[str, Side]:
         names = self.names or (_replicas_text(self.inputs[0]),)
@@ -144,7 +156,7 @@ class Merge(Node):
             return MergeKernel.load(state, generalise=self.generalise)
         kernel = MergeKernel(
             self.case,
-            self.policy,
+            self.policy_in_ticks,
             pace=self.pace,
             identity=self.identity,
             remember=self.remember,

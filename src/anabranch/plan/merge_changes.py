@@ -50,7 +50,11 @@ class MergeChanges(Merge):
         if state is not None:
             return Kernel.load(state, by_time=by_time, numbered=numbered, generalise=self.generalise)
         merge = MergeKernel(
-            self.case, self.policy, pace=self.pace, remember=self.remember, generalise=self.generalise
+            self.case,
+            self.policy_in_ticks,
+            pace=self.pace,
+            remember=self.remember,
+            generalise=self.generalise,
         )
         return Kernel(self.table_key, merge, by_time=by_time, numbered=numbered)
 
