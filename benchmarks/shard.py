@@ -15,11 +15,17 @@ import numpy as np
 import pyarrow as pa
 
 from anabranch import Drop, Fact, Properties, Quarantine
-from anabranch.engines.spark.merge import ROWS_EDGE, assignment_of
-from anabranch.engines.spark.merging import Merging
+from anabranch.engines.spark.assignment import Assignment
+from anabranch.engines.spark.rows_merge import REMEMBER, ROWS_SOURCE
 from anabranch.engines.spark.shard import Shard
+from anabranch.engines.spark.telling import Telling
 from anabranch.engines.spark.transport import parcel
 from anabranch.engines.spark.transport.packing import Packing
+from anabranch.kernels.answers import Answers
+from anabranch.model.validity import Policy
+from anabranch.plan.levels import levels
+from anabranch.plan.merge import Merge
+from anabranch.plan.source import Source
 from anabranch.rows.layout import Layout
 from anabranch.rows.reading import Place, read_rows
 
@@ -40,13 +46,20 @@ def rows(first: int, again: int, channels: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def seconds(channels: int, disorder: int, merging: Merging, *, again: bool = False) -> Iterator[float]:
+def seconds(
+    channels: int, disorder: int, answer: Policy, *facts: Fact, again: bool = False
+) -> Iterator[float]:
     """How long each round takes, or what comes again after it."""
     layout = Layout(
         "at", replica="replica", channel="channel", sequence="sequence", payload=("text",), disorder=disorder
     )
-    packing = Packing(layout, 1, ordered=True, edge=ROWS_EDGE)
-    shard = Shard(assignment_of(layout, merging, rows(0, 0, channels).schema, 1))
+    packing = Packing(layout, 1, ordered=True, edge=ROWS_SOURCE)
+    schema = rows(0, 0, channels).schema
+    promised = Properties.of(*facts)
+    source = Source(name=ROWS_SOURCE, columns=schema, layout=layout, replicas=True, declared=promised)
+    (level,) = levels(Merge(inputs=(source,), remember=REMEMBER))
+    telling = {ROWS_SOURCE: Telling(ROWS_SOURCE, True, clock=source.clock)}
+    shard = Shard(Assignment(level, answers=Answers(answer, answer, answer), telling=telling))
     for number in range(ROUNDS):
         for time_again in range(1 + again):
             told = read_rows(layout, rows(number * EVENTS, time_again, channels), Place("rows"))
@@ -61,19 +74,16 @@ def seconds(channels: int, disorder: int, merging: Merging, *, again: bool = Fal
 
 def main() -> None:
     """Print a line for each."""
-    clock, keyed = pa.timestamp("us", "UTC"), Properties.of(Fact.KEYED)
     for channels in (1, 100, 1000):
-        tell(f"used, {channels} channels of a replica", channels, 10, Merging())
+        tell(f"used, {channels} channels of a replica", channels, 10, Quarantine())
     for word, answer in (("dropped", Drop()), ("set aside", Quarantine())):
-        late = Merging(clock=clock, on_invalid=answer)
-        tell(f"behind the stable, {word}", 1, 0, late, again=True)
-        repeating = Merging(clock=clock, on_broken=answer, properties=keyed)
-        tell(f"repeating a key, {word}", 1, 10**9, repeating, again=True)
+        tell(f"behind the stable, {word}", 1, 0, answer, again=True)
+        tell(f"repeating a key, {word}", 1, 10**9, answer, Fact.KEYED, again=True)
 
 
-def tell(what: str, channels: int, disorder: int, merging: Merging, *, again: bool = False) -> None:
+def tell(what: str, channels: int, disorder: int, answer: Policy, *facts: Fact, again: bool = False) -> None:
     """Print how many rows a second."""
-    took = list(seconds(channels, disorder, merging, again=again))[1:]
+    took = list(seconds(channels, disorder, answer, *facts, again=again))[1:]
     print(f"{what:<32} {3 * EVENTS / statistics.median(took):>10,.0f} rows/s", flush=True)
 
 

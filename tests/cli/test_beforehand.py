@@ -91,7 +91,7 @@ def test_a_mistake_is_told_without_spark(place, text, words):
 def test_a_lag_is_a_length_of_time_that_a_checkpoint_tells_in_words(place):
     job = job_of(place, SOURCE, MERGE, LAG.format("'5 min'"), SINK, SPARK)
     settings = check_merge(job, known_columns(job)).settings
-    assert settings["policy"] == "half-frozen, 5 minutes behind"
+    assert settings["merge: policy"] == "half-frozen, 5 minutes behind"
 
 
 def test_columns_are_known_from_files_topics_and_text(place):
@@ -123,10 +123,19 @@ def begin(job):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (SOURCE + changed(MERGE, "duration", "'5 minutes'") + SINK + SPARK, "with duration 1 minute"),
-        (SOURCE + changed(MERGE, "lossy", "false") + SINK + SPARK, "with lossy True, this query has False"),
-        (SOURCE + MERGE + "policy = 'final'\n" + SINK + SPARK, "with policy first, this query has final"),
-        (SOURCE + MERGE + "identity = 'sensor'\n" + SINK + SPARK, "with identity None"),
+        (
+            SOURCE + changed(MERGE, "duration", "'5 minutes'") + SINK + SPARK,
+            "with source rows: duration 1 minute",
+        ),
+        (
+            SOURCE + changed(MERGE, "lossy", "false") + SINK + SPARK,
+            "with source rows: lossy True, this query has False",
+        ),
+        (
+            SOURCE + MERGE + "policy = 'final'\n" + SINK + SPARK,
+            "with merge: policy first, this query has final",
+        ),
+        (SOURCE + MERGE + "identity = 'sensor'\n" + SINK + SPARK, "with source rows: identity None"),
         (SOURCE.replace("double", "string") + MERGE + SINK + SPARK, "payload column 'level'"),
         (SOURCE + MERGE + SINK + SPARK.replace("2", "3"), "begun with 2 shards, and this query has 3"),
         (SOURCE + MERGE + SINK + "format = 'jsonl'\n" + SPARK, "is format parquet, and"),

@@ -10,11 +10,11 @@ from random import Random
 
 import pytest
 from engines.spark.hearing import Shard, parcels, said
+from engines.spark.merges import Merging
 from quick import cases
 
 import anabranch as ab
 from anabranch import Attach, Batch, Detach, Insert, Rule, Stable, Tagged
-from anabranch.engines.spark.merging import Merging
 from anabranch.model.recording import Recording
 
 SCHEMA = {"value": "string"}

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch.engines.embedded.merger import Merger
 from anabranch.engines.spark.columns import columns_of
-from anabranch.engines.spark.merge_checks import has_channels, replicas_of
+from anabranch.engines.spark.plan_sources import read_of
 from anabranch.engines.spark.query.checkpoint import begun, completed
 from anabranch.jobs.merge_sections import ChangesSection, MergeSection
 from anabranch.model.output_policy import Pace
-from anabranch.model.properties import Properties
 from anabranch.model.span import span, span_text
+from anabranch.plan.source import Source
 from anabranch.rows.layout import SINGLE, names_of
 
 if TYPE_CHECKING:
@@ -102,10 +102,7 @@ def _as(job: Job) -> str:
 def _merger(table: MergeSection | ChangesSection, rows: DataFrame | NativeSource) -> Merger:
     """A merge with the replicas that are known, and one that stands for all others."""
     given = table.arguments()
-    facts = given.get("properties")
-    promised = None if facts is None else Properties.of(*([facts] if isinstance(facts, str) else facts))
-    if promised is not None and has_channels(columns_of(rows), table.channel, table.replica):
-        promised = promised.spread()
+    source = _source(table, rows)
     merger = Merger(
         given.get("case"),
         given.get("policy"),
@@ -114,19 +111,27 @@ def _merger(table: MergeSection | ChangesSection, rows: DataFrame | NativeSource
     )
     lossy = given.get("lossy", False)
     some = () if isinstance(lossy, bool) else names_of(lossy) or ()
-    known = names_of(given["replicas"]) or replicas_of(columns_of(rows), table.replica)
+    known = source.awaited
     named = list(dict.fromkeys([*known, *some]))
     for name in [*named, f"every {'other ' if named else ''}replica"]:
         complete = not lossy if isinstance(lossy, bool) else name not in some
-        merger.attach(name, properties=promised, complete=complete)
+        merger.attach(name, properties=source.of_events, complete=complete)
     return merger
+
+
+def _source(table: MergeSection | ChangesSection, rows: DataFrame | NativeSource) -> Source:
+    """The source of the merge, as it is read."""
+    columns = columns_of(rows)
+    (source,) = table.checked().plan(columns).node.inputs
+    assert isinstance(source, Source), "nothing is made of rows before they are merged"
+    return read_of(source, columns).source
 
 
 def _replicas(table: MergeSection | ChangesSection, rows: DataFrame | NativeSource) -> list[str]:
     vouching = table.vouching()
     if vouching is None:
         return []
-    awaited = names_of(table.replicas) or replicas_of(columns_of(rows), table.replica)
+    awaited = _source(table, rows).awaited
     told = [vouching, f"awaited from the beginning: {', '.join(awaited)}" if awaited else ""]
     told.append(f"idle while they are silent: {', '.join(names_of(table.idle) or ())}" if table.idle else "")
     return [words for words in told if words]

@@ -109,15 +109,16 @@ def check_merge(job: Job, columns: Columns | None) -> Foreseen:
     from pyspark.sql.types import StructType
 
     from anabranch.engines.spark.columns import Columns
-    from anabranch.engines.spark.merge import merged_columns, planned
-    from anabranch.engines.spark.merge_checks import check_progress
+    from anabranch.engines.spark.plan_sources import check_progress
+    from anabranch.engines.spark.planned_query import query_of_columns
+    from anabranch.engines.spark.rows_merge import ROWS_SOURCE
 
-    layout, merging = job.merge.parts()
+    merge = job.merge.checked()
     if columns is None:
-        check_progress(Columns(StructType(), "UTC", is_native=False), layout)
+        check_progress(Columns(StructType(), "UTC", is_native=False), merge.layout)
         return Foreseen(None, None)
-    layout, merging, schema = planned(columns, layout, merging)
-    return Foreseen(merging.settings(), merged_columns(columns, layout, merging, schema))
+    query = query_of_columns(merge.plan(columns), {ROWS_SOURCE: columns}, **merge.on_refused)
+    return Foreseen(query.settings(), query.schema())
 
 
 def check_sink(job: Job, foreseen: Foreseen) -> None:

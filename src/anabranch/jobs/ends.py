@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import field
 
-from anabranch.engines.spark.merging import declared_properties
 from anabranch.engines.spark.one_row import SCD, check_one_row, is_scd
 from anabranch.jobs.delta_sections import DeltaSourceSection
 from anabranch.jobs.kafka_sections import KafkaSinkSection, KafkaSourceSection
 from anabranch.jobs.merge_sections import ChangesSection, MergeSection
 from anabranch.jobs.sections import Names, Section, SparkSection, one_of
-from anabranch.kernels.merge.settings import case_named
+from anabranch.kernels.merge.settings import case_named, properties_of
 from anabranch.plan.one_row import policy_of_changes, several_open_rows
 from anabranch.rows.layout import names_of
 
@@ -239,7 +238,7 @@ def check_table(merge: MergeSection | ChangesSection, sink: SinkSection) -> None
     if not isinstance(merge, ChangesSection) or sink.table is None or sink.table.kind != "history":
         return
     given = merge.arguments()
-    case, properties = case_named(given.get("case")), declared_properties(given.get("properties"))
+    case, properties = case_named(given.get("case")), properties_of(given.get("properties"))
     policy = given.get("policy") or policy_of_changes(case, properties)
     check_one_row(several_open_rows(policy, case, properties))
 

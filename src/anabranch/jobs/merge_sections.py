@@ -21,9 +21,8 @@ from anabranch.rows.vouching import check_answered, in_words, is_inferred
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from anabranch.engines.spark.merging import Merging
     from anabranch.engines.spark.native_source import NativeSource
-    from anabranch.rows.layout import Layout
+    from anabranch.engines.spark.rows_merge import RowsMerge
 
 
 _LOSSY = dict.fromkeys(("yes", "true", "all", "on"), "true") | dict.fromkeys(
@@ -89,11 +88,12 @@ class MergeSection(ReplicasSection, kw_only=True):
 
         return ab.merge(rows, **self.arguments())
 
-    def parts(self) -> tuple[Layout, Merging]:
-        """What it says of rows, and of their merge; what is wrong in itself is refused."""
-        from anabranch.engines.spark.merge import merge, merge_parts
+    def checked(self) -> RowsMerge:
+        """Its settings; what is wrong in itself is refused."""
+        from anabranch.engines.spark.merge import merge
+        from anabranch.engines.spark.rows_merge import merge_of_events
 
-        return merge_parts(**_completed(merge, self.arguments()))
+        return merge_of_events(**_completed(merge, self.arguments()))
 
 
 class ChangesSection(ReplicasSection, kw_only=True):
@@ -116,11 +116,12 @@ class ChangesSection(ReplicasSection, kw_only=True):
 
         return ab.merge_changes(rows, **self.arguments())
 
-    def parts(self) -> tuple[Layout, Merging]:
-        """What it says of rows, and of their merge; what is wrong in itself is refused."""
-        from anabranch.engines.spark.merge_changes import changes_parts, merge_changes
+    def checked(self) -> RowsMerge:
+        """Its settings; what is wrong in itself is refused."""
+        from anabranch.engines.spark.merge_changes import merge_changes
+        from anabranch.engines.spark.rows_merge import merge_of_changes
 
-        return changes_parts(**_completed(merge_changes, self.arguments()))
+        return merge_of_changes(**_completed(merge_changes, self.arguments()))
 
 
 def _completed(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:

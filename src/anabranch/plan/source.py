@@ -175,7 +175,7 @@ class Source(Node):
         if self.layout is None:
             columns = self.columns if self.columns is not None else ()
             return {"columns": ", ".join(f"{one.name}: {one.type}" for one in columns), **own}
-        return self.layout.settings(self._given()) | self.layout.reading() | own
+        return self.layout.reading() | self.layout.settings(self._given()) | own
 
     def words(self) -> str:
         """Its name and what it is of."""

@@ -22,6 +22,8 @@ from anabranch.model.schema import SchemaError, check_field_names, sort_of
 from anabranch.model.spelling import did_you_mean
 from anabranch.rows.change_words import WORDS
 
+PAYLOAD_COLUMN = "payload column "
+"""What the settings of the columns of a payload begin with."""
 SINGLE = "stream"
 """The replica of rows that no column tells apart."""
 
@@ -176,7 +178,7 @@ class Layout:
         said |= {"replica": self.replica, "channel": self.channel}
         if self.identity is None:
             said["payload"] = self.payload
-        said |= {f"payload column {name!r}": sort_of(schema.field(name).type) for name in names}
+        said |= {f"{PAYLOAD_COLUMN}{name!r}": sort_of(schema.field(name).type) for name in names}
         return {name: str(value) for name, value in said.items()}
 
     def reading(self) -> dict[str, str]:

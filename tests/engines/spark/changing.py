@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pyarrow as pa
+from engines.spark.merges import Merging, assignment_of
 from laws.table_histories import SCHEMA, Said
 
 from anabranch import FinalOnly, Relation, Stable
-from anabranch.engines.spark.merge import ROWS_EDGE, assignment_of
-from anabranch.engines.spark.merging import Merging
+from anabranch.engines.spark.rows_merge import ROWS_SOURCE
 from anabranch.engines.spark.shard import Shard as OfALevel
 from anabranch.engines.spark.transport import parcel
 from anabranch.engines.spark.transport.packing import Packing
@@ -23,7 +23,7 @@ LAYOUT = Layout(
 )
 UNORDERED = LAYOUT
 ORDERED = replace(LAYOUT, sequence="number")
-MERGING = Merging(key=("site", "id"))
+MERGING = Merging()
 
 
 class Shard(OfALevel):
@@ -54,7 +54,7 @@ class Query:
         names = [name for name in SCHEMA.names if name not in layout.roles().values()]
         layout.check(SCHEMA)
         assert set(layout.key) <= set(names)
-        self.packing = Packing(layout, shards, rows, ordered=layout.sequence is not None, edge=ROWS_EDGE)
+        self.packing = Packing(layout, shards, rows, ordered=layout.sequence is not None, edge=ROWS_SOURCE)
         merging = replace(merging, by_time=merging.by_time or not self.packing.ordered)
         self.policy = merging.policy
         assignment = assignment_of(layout, merging, SCHEMA, shards)

@@ -7,17 +7,17 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+from engines.spark.merges import Merging, assignment_of
 from pyspark.sql import Row
 from pyspark.sql.streaming import TwsTester
 
 from anabranch import BEGINNING, FOREVER, Adjust, Attach, Detach, Insert, Stable
 from anabranch.engines.spark import journal
-from anabranch.engines.spark.merge import ROWS_EDGE, assignment_of
-from anabranch.engines.spark.merging import Merging
 from anabranch.engines.spark.parcel_rows import parcel_rows
 from anabranch.engines.spark.processor import ShardProcessor
 from anabranch.engines.spark.query.failure import errors_to_driver
 from anabranch.engines.spark.query.status import ShardStatus
+from anabranch.engines.spark.rows_merge import ROWS_SOURCE
 from anabranch.engines.spark.shard import Shard
 from anabranch.engines.spark.transport import parcel
 from anabranch.engines.spark.transport.packing import Packing
@@ -103,7 +103,7 @@ def parcels(tasks: Iterable[Sequence[Said]], packing: Packing, ids: tuple[int, .
             for begin in range(0, len(task), packing.rows)
         ]
         reads = [read_rows(packing.layout, rows.slice(place.first, packing.rows), place) for place in places]
-        packing = replace(packing, edge=ROWS_EDGE)
+        packing = replace(packing, edge=ROWS_SOURCE)
         for packed in parcel_rows([[read] for read in reads], packing, ids):
             yield from (Row(**row) for row in packed.to_pylist())
 

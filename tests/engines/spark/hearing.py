@@ -3,11 +3,11 @@
 from typing import Any
 
 from engines.spark.driving import ORDERED, ROWS, UNORDERED, Said, record_batch
+from engines.spark.merges import Merging, assignment_of
 
 from anabranch import Insert
 from anabranch.engines.spark.assignment import Assignment
-from anabranch.engines.spark.merge import ROWS_EDGE, assignment_of
-from anabranch.engines.spark.merging import Merging
+from anabranch.engines.spark.rows_merge import ROWS_SOURCE
 from anabranch.engines.spark.shard import Shard as OfALevel
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.engines.spark.transport.parcel import Parcel
@@ -31,7 +31,7 @@ class Shard(OfALevel):
     @property
     def frontiers(self) -> dict[str, dict[str, int]]:
         """How far each channel of each replica is."""
-        return self.gates[ROWS_EDGE].frontiers
+        return self.gates[ROWS_SOURCE].frontiers
 
     @property
     def merge(self) -> Merge:
@@ -58,7 +58,7 @@ def said(*elements: Element | Control, who: str = "a", channel: str = "x", first
 
 def parcels(*tasks: list[Said], ordered: bool = True, rows: int = 1000) -> list[Parcel]:
     """What tasks pack for the one shard there is."""
-    packing = Packing(ORDERED if ordered else UNORDERED, 1, rows, ordered=ordered, edge=ROWS_EDGE)
+    packing = Packing(ORDERED if ordered else UNORDERED, 1, rows, ordered=ordered, edge=ROWS_SOURCE)
     return [
         parcel
         for number, task in enumerate(tasks)

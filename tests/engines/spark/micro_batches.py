@@ -14,6 +14,7 @@ from zlib import crc32
 
 from engines.spark import driving
 from engines.spark.driving import Answer, Query, Said, shuffled
+from engines.spark.merges import Merging
 from laws import merge as law
 from laws.merge import Attachment
 from laws.trial import ORDERED, Meaning, Trial
@@ -22,7 +23,6 @@ from pyspark.sql import Row
 
 from anabranch import BEGINNING, FOREVER, Adjust, Attach, Detach, Insert, Pace, Raise, Stable, text
 from anabranch.engines.spark import journal
-from anabranch.engines.spark.merging import Merging
 from anabranch.engines.spark.transport import parcel
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.engines.spark.transport.parcel import Parcel

@@ -27,7 +27,7 @@ def refused(error, match, call, *arguments, **named):
 @pytest.mark.parametrize("what", ["in", Path("in")])
 def test_a_path_is_no_frame_and_the_error_says_what_reads_one(what):
     for call, named in ((ab.merge, {"start": "at"}), (ab.merge_changes, {"key": "id", "time": "at"})):
-        assert "ab.folder(spark, 'in')" in refused(TypeError, "is a DataFrame", call, what, **named)
+        assert "ab.folder(spark, 'in')" in refused(TypeError, "is read from a DataFrame", call, what, **named)
 
 
 def test_a_list_is_no_frame():
@@ -57,11 +57,11 @@ def test_who_sent_a_row_is_not_a_part_of_it_unless_that_is_said(spark, tmp_path)
 @pytest.mark.parametrize("policy", ["leader=latest", {"name": "leader", "by": "unfrozen"}], ids=str)
 def test_shards_do_not_each_follow_a_replica_of_their_own(policy):
     note = refused(
-        ValueError, "goes by what a replica has shown", MergeSection(start="at", policy=policy).parts
+        ValueError, "goes by what a replica has shown", MergeSection(start="at", policy=policy).checked
     )
     assert "FollowLeader()" in note
     assert "one shard" in note
-    MergeSection(start="at", policy="leader").parts()
+    MergeSection(start="at", policy="leader").checked()
 
 
 def test_roles_and_kinds_are_checked(feed):
@@ -84,7 +84,7 @@ def test_roles_and_kinds_are_checked(feed):
 )
 def test_the_value_that_a_word_stands_for_is_told(feed, given, way_out):
     [(name, word)] = given.items()
-    match = f"{name} is .*not '{word}'"
+    match = f"{name} (is|takes) .*not '{word}'"
     assert way_out in refused(TypeError, match, ab.merge, feed, start="at", disorder="1 minute", **given)
 
 

@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import pytest
 from engines.spark.hearing import Shard, event, hear, parcels, said
+from engines.spark.merges import Merging
 
 from anabranch import BEGINNING, Case, Detach, Fact, Properties, Stable
+from anabranch import source as plan_source
 from anabranch import spark as ab
-from anabranch.engines.spark.merge_checks import has_channels, replicas_of
-from anabranch.engines.spark.merging import Merging
+from anabranch.engines.spark.columns import columns_of
+from anabranch.engines.spark.plan_sources import read_of
 
 AWAITED = Merging(lossy=True, replicas=("a", "b"))
 
@@ -90,6 +92,12 @@ class TestChannels:
         assert (fact in Properties.of(fact).spread()) == (fact not in about_order)
 
 
+def read_from(rows, replica):
+    columns = {"at": "int64"} | ({} if replica == "at" else {replica: "string"})
+    named = plan_source("rows", columns, start="at", replica=replica, disorder=1, lossy=False)
+    return read_of(named.node, columns_of(rows))
+
+
 class TestDoors:
     """What sources know of their replicas before a row comes."""
 
@@ -98,18 +106,17 @@ class TestDoors:
             (tmp_path / "by name" / name).mkdir(parents=True)
         (tmp_path / "one").mkdir()
         folder = ab.folder(spark, tmp_path / "by name", schema="at long")
-        assert replicas_of(folder, "replica") == ("east", "west")
-        assert replicas_of(folder, "at") == ()
+        assert read_from(folder, "replica").source.awaited == ("east", "west")
         whole = ab.folder(spark, tmp_path / "one", schema="at long, who string", by_replica=False)
-        assert replicas_of(whole, "who") == ()
+        assert read_from(whole, "who").source.awaited == ()
 
     def test_topics_are_names_and_may_have_several_channels(self, spark):
         given = {"servers": "nowhere:1", "schema": "at long, who string"}
         topics = ab.kafka(spark, {"east": "readings-e", "west": "readings-w"}, **given)
-        assert replicas_of(topics, "replica") == ("east", "west")
-        assert has_channels(topics, None, "replica")
+        assert read_from(topics, "replica").source.awaited == ("east", "west")
+        assert read_from(topics, "replica").by_channels
         alone = ab.kafka(spark, "readings", **given)
-        assert replicas_of(alone, "who") == ()
+        assert read_from(alone, "who").source.awaited == ()
 
     def test_a_case_that_needs_one_order_is_not_forced_on_several_channels(self, spark):
         given = {"servers": "nowhere:1", "schema": "at long, who string"}

@@ -6,6 +6,7 @@ import pytest
 
 from anabranch import FinalOnly
 from anabranch import spark as ab
+from anabranch.engines.settings import GAINS
 from anabranch.engines.spark.query.begun_with import (
     FILE,
     BegunWith,
@@ -59,13 +60,22 @@ def test_what_is_written_stays_what_it_was(tmp_path, before, now, words):
 
 
 def test_what_the_state_depends_on_stays_and_columns_may_be_added(tmp_path):
-    begin(tmp_path / "c", BegunWith(TOPIC, {"lossy": "False", "duration": "60"}, 2))
-    check_begun_with(tmp_path / "c", BegunWith(TOPIC, {"lossy": "False", "duration": "60", "b": "text"}, 2))
+    before, more = {"lossy": "False", "duration": "60", GAINS: "true"}, {"payload column 'b'": "text"}
+    begin(tmp_path / "c", BegunWith(TOPIC, before, 2))
+    check_begun_with(tmp_path / "c", BegunWith(TOPIC, before | more, 2))
     with pytest.raises(StateFormatError, match="was begun with lossy False, this query has True"):
-        check_begun_with(tmp_path / "c", BegunWith(TOPIC, {"lossy": "True", "duration": "60"}, 2))
+        check_begun_with(tmp_path / "c", BegunWith(TOPIC, before | {"lossy": "True"}, 2))
+    with pytest.raises(StateFormatError, match="was begun with no key, this query has key a"):
+        check_begun_with(tmp_path / "c", BegunWith(TOPIC, before | {"key": "a"}, 2))
     with pytest.raises(CheckpointError, match="was begun with 2 shards, and this query has 3") as caught:
-        check_begun_with(tmp_path / "c", BegunWith(TOPIC, {"lossy": "False", "duration": "60"}, 3))
+        check_begun_with(tmp_path / "c", BegunWith(TOPIC, before, 3))
     assert caught.value.__notes__ == ["Pass shards=2, or begin a new checkpoint."]
+
+
+def test_a_plan_that_keeps_more_than_a_merge_gains_no_columns(tmp_path):
+    begin(tmp_path / "c", BegunWith(TOPIC, {"lossy": "False"}))
+    with pytest.raises(StateFormatError, match="was begun with no payload column 'b', this query has"):
+        check_begun_with(tmp_path / "c", BegunWith(TOPIC, {"lossy": "False", "payload column 'b'": "text"}))
 
 
 def test_settings_are_free_until_a_micro_batch_has_begun(tmp_path):
@@ -107,10 +117,10 @@ def test_a_query_that_changed_is_refused_before_rows_come_and_nothing_is_made(sp
     assert ab.wait(ab.write_folder(merged(), tmp_path / "out", format="jsonl", **out), 120)
     there = {*tmp_path.glob("out/*"), *tmp_path.glob("c/*")}
     for changed, words in (
-        ({"duration": 6}, "begun with duration 5"),
-        ({"lossy": True}, "begun with lossy False"),
-        ({"policy": FinalOnly()}, "begun with policy first, this query has final"),
-        ({"identity": "v"}, "begun with identity None"),
+        ({"duration": 6}, "begun with source rows: duration 5"),
+        ({"lossy": True}, "begun with source rows: lossy False"),
+        ({"policy": FinalOnly()}, "begun with merge: policy first, this query has final"),
+        ({"identity": "v"}, "begun with source rows: identity None"),
     ):
         with pytest.raises(StateFormatError, match=words):
             ab.write_folder(merged(**changed), tmp_path / "out", format="jsonl", **out)

@@ -19,15 +19,17 @@ from anabranch import (
     difference,
     incompatibility,
 )
-from anabranch.engines.spark.merge import ROWS_EDGE
-from anabranch.engines.spark.merging import Merging
+from anabranch.engines.spark.rows_merge import ROWS_SOURCE
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.kernels.store.saved import StateFormatError
 from anabranch.model.schema import SchemaError
 from anabranch.model.validity import InvalidElementError, Raise
 from anabranch.oracle.changes import ChangedTable
 from anabranch.rows.change_words import spellings
+from anabranch.rows.layout import Layout
 from anabranch.rows.reading import Place, read_rows
+
+EVENTS = Layout("at", kind="op", replica="replica", payload=("site", "id", "v"))
 
 
 class Table:
@@ -296,7 +298,7 @@ def test_a_change_that_does_not_fit_is_refused_with_reason_place_and_row_and_the
 
 def test_a_change_behind_the_frontier_of_another_channel_of_its_replica_is_refused():
     layout = replace(ORDERED, channel="site", payload=("id", "v"), key=("id",))
-    query = Query(layout, Merging(key=("id",)))
+    query = Query(layout)
     query.hear([Said("a", "insert", 1, "x", 1, "a"), Said("a", "stable", 9, "x", number=1)])
     query.hear([Said("a", "insert", 5, "y", 2, "b"), Said("a", "insert", 12, "y", 2, "c", number=1)])
     [refused] = query.refused
@@ -360,17 +362,17 @@ def test_progress_may_come_from_a_bound_on_disorder():
 
 
 @pytest.mark.parametrize(
-    ("written", "loaded", "says"),
+    ("written", "read_as", "says"),
     [
-        (MERGING, Merging(), r"begun with key \('site', 'id'\), this query has None"),
-        (Merging(), MERGING, "begun with key None, this query has"),
-        (MERGING, Merging(key=("id",)), r"this query has \('id',\)"),
+        (LAYOUT, EVENTS, r"begun with source rows: key \('site', 'id'\), this query has None"),
+        (EVENTS, LAYOUT, "begun with source rows: key None, this query has"),
+        (LAYOUT, replace(LAYOUT, key=("id",)), r"this query has \('id',\)"),
     ],
 )
-def test_the_state_of_a_query_that_read_otherwise_is_not_taken(written, loaded, says):
-    shard = shard_of(replace(written, replicas=("a",)))
+def test_the_state_of_a_query_that_read_otherwise_is_not_taken(written, read_as, says):
+    shard = shard_of(replace(MERGING, replicas=("a",)), written)
     with pytest.raises(StateFormatError, match=says):
-        Shard.load(shard_of(loaded).assignment, 0, shard.dump())
+        Shard.load(shard_of(MERGING, read_as).assignment, 0, shard.dump())
 
 
 def test_the_bytes_of_a_shard_count_its_tables():
@@ -396,7 +398,7 @@ def test_the_key_is_part_of_the_payload():
 def test_changes_are_counted_by_what_they_say_happened():
     words = "c", "u", "d", "upsert", "u", "stable"
     rows = [{"op": word, "at": n, "replica": "a", "site": "x", "id": 1} for n, word in enumerate(words)]
-    packing = Packing(LAYOUT, 1, edge=ROWS_EDGE)
+    packing = Packing(LAYOUT, 1, edge=ROWS_SOURCE)
     read = read_rows(packing.layout, pa.RecordBatch.from_pylist(rows, SCHEMA), Place("task"))
     heard = shard_of(MERGING).hear([part for _, part in packing.parcels([[read]])])
     assert heard.heard == {"insert": 1, "update": 2, "delete": 1, "upsert": 1, "stable": 1}

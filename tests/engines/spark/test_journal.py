@@ -10,16 +10,16 @@ import pyarrow as pa
 import pytest
 from engines.spark import driving
 from engines.spark.driving import Query, Said, parcels
+from engines.spark.merges import Merging, assignment_of
 from pyspark.sql.streaming import TwsTester
 
 from anabranch import BEGINNING, FOREVER, Adjust, Case, Insert, Raise, Stable
 from anabranch.engines.spark import journal
 from anabranch.engines.spark.assignment import Assignment
 from anabranch.engines.spark.journal import Head, Journal, forget_all
-from anabranch.engines.spark.merge import ROWS_EDGE, assignment_of
-from anabranch.engines.spark.merging import Merging
 from anabranch.engines.spark.processor import ShardProcessor
 from anabranch.engines.spark.query.failure import WorkerError, failure
+from anabranch.engines.spark.rows_merge import ROWS_SOURCE
 from anabranch.engines.spark.shard import IDLE, Shard
 from anabranch.engines.spark.transport.packing import Packing, split
 from anabranch.engines.spark.transport.parcel import Parcel, Voice, to_bytes
@@ -134,7 +134,7 @@ def events(count: int, first: int = 0, start: int = 0) -> bytes:
 
 def heard(first: int, batch: Batch) -> bytes:
     """What a replica says from one place in its order on, as a parcel."""
-    ((_, part),) = split(replace(Parcel.of(Voice("a", "", first), batch), edge=ROWS_EDGE), None, 1)
+    ((_, part),) = split(replace(Parcel.of(Voice("a", "", first), batch), edge=ROWS_SOURCE), None, 1)
     return to_bytes(part)
 
 
@@ -258,14 +258,14 @@ class TestWorkers:
         store = Store()
         store.step(events(10))
         store.assignment = assigned(Merging(Case.R3, identity=("id",)))
-        with pytest.raises(StateFormatError, match="the checkpoint was begun with identity"):
+        with pytest.raises(StateFormatError, match="the checkpoint was begun with source rows: identity"):
             store.step(events(10, 10))
 
     def test_what_was_heard_is_heard_again_with_those_idle_that_were_then(self):
         store = Store(assigned(Merging(lossy=True, replicas=("a", "b"))))
         for time in (5, 7):
             store.step(heard(time, Batch.stable(time)))
-        store.assignment = replace(store.assignment, idle=(f"{ROWS_EDGE}{IDLE}b",))
+        store.assignment = replace(store.assignment, idle=(f"{ROWS_SOURCE}{IDLE}b",))
         assert store.recalled().frontier == BEGINNING
         assert store.recalled().hear([]).output == []
         store.step()

@@ -5,11 +5,11 @@ from random import Random
 import pytest
 from engines.spark.driving import Said
 from engines.spark.hearing import Shard, event, hear, parcels, said
+from engines.spark.merges import Merging
 from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch import Case, Pace, Stable
-from anabranch.engines.spark.merging import Merging
 from anabranch.engines.spark.order import turns_of
 
 tasks_of_one_channel = st.lists(

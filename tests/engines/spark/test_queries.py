@@ -119,7 +119,9 @@ def test_a_checkpoint_is_of_rows_that_are_read_in_one_way_and_refusals_show_thei
     assert (refused["rule"], refused["replica"]) == ("insert-behind-stable", "stream")
     assert json.loads(refused["raw"])["at"] == "2026-03-01T09:00:00Z"
     assert "starts at 2026-03-01 09:00:00+00:00, the last stable is 2026-03-01 11:00:00" in refused["reason"]
-    with pytest.raises(StateFormatError, match=r"begun with start 'at' .*, this query has 'seen' ") as caught:
+    with pytest.raises(
+        StateFormatError, match=r"begun with source rows: start 'at' .*, this query has 'seen' "
+    ) as caught:
         merge([row(13)], start="seen")
     assert caught.value.__notes__ == ["Go on as before, or begin a new checkpoint."]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from engines.spark.driving import Said
 from engines.spark.hearing import Shard, event, hear, parcels, said
+from engines.spark.merges import Merging
 
 from anabranch import (
     BEGINNING,
@@ -26,8 +27,7 @@ from anabranch import (
     Stable,
 )
 from anabranch.engines.spark import shard as sharding
-from anabranch.engines.spark.merge import ROWS_EDGE
-from anabranch.engines.spark.merging import Merging
+from anabranch.engines.spark.rows_merge import ROWS_SOURCE
 from anabranch.kernels.store.saved import MARK, StateFormatError
 from anabranch.model.elements import Element
 from anabranch.model.output_policy import EveryChange, FinalOnly, FirstThenFinal
@@ -279,7 +279,7 @@ class TestRefusals:
         ]
         assert "starts at 1, the last stable is 2" in heard.refused[1].reason
         assert heard.refused[1].raw == '{"payload":{"value":"x"},"start":1,"end":3}'
-        assert shard.left_out == {(ROWS_EDGE, "a"): 3}
+        assert shard.left_out == {(ROWS_SOURCE, "a"): 3}
 
     def test_who_has_left_says_nothing(self):
         shard = Shard(Merging())
@@ -397,5 +397,5 @@ if __name__ == "__main__":
 
 def test_a_checkpoint_of_another_policy_is_a_named_error():
     dumped = Shard(Merging(policy=FirstThenFinal())).dump()
-    with pytest.raises(StateFormatError, match="begun with policy first, this query has final"):
+    with pytest.raises(StateFormatError, match="begun with merge: policy first, this query has final"):
         Shard.load(Merging(policy=FinalOnly()), 0, dumped)

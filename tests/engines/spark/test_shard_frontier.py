@@ -4,11 +4,11 @@ from itertools import permutations
 
 import pytest
 from engines.spark.hearing import Shard, event, hear, said
+from engines.spark.merges import Merging
 from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch import BEGINNING, Attach, Case, Detach, Stable
-from anabranch.engines.spark.merging import Merging
 
 times = st.integers(0, 50)
 micro_batches = st.lists(

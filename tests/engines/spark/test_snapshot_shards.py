@@ -33,9 +33,9 @@ from anabranch import (
     difference,
 )
 from anabranch.cli.micro_batches import Lines
-from anabranch.engines.spark.merge import ROWS_EDGE
 from anabranch.engines.spark.query.shard_status import shard_status
 from anabranch.engines.spark.query.status import together
+from anabranch.engines.spark.rows_merge import ROWS_SOURCE
 from anabranch.engines.spark.shard import IDLE
 from anabranch.oracle.snapshots import versions_since
 from anabranch.rows.reading import Place, read_rows
@@ -256,7 +256,7 @@ def test_nobody_waits_with_a_snapshot_for_a_replica_that_is_idle():
     query.hear([Said("b", "snapshot", 9, "x", 1, "p"), Said("b", "stable", 10, number=1)])
     assert query.output.frontier == BEGINNING
     query.shards = [
-        Shard.load(replace(shard.assignment, idle=(f"{ROWS_EDGE}{IDLE}a",)), 0, shard.dump())
+        Shard.load(replace(shard.assignment, idle=(f"{ROWS_SOURCE}{IDLE}a",)), 0, shard.dump())
         for shard in query.shards
     ]
     query.hear([Said("b", "update", 12, "x", 1, "q", number=2), Said("b", "stable", None, number=3)])

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from engines.spark import driving
 from engines.spark.driving import Query, Said, parcels
+from engines.spark.merges import Merging
 from engines.spark.micro_batches import Drawn, failures
 from laws.merge import FAULTS, LOSSES, POLICIES, Scenario, merges
 from laws.trial import ORDERED
@@ -22,7 +23,6 @@ from quick import cases
 from anabranch import BEGINNING, FOREVER, Attach, Case, Detach, Insert, Stable, text
 from anabranch.engines.flow import Flow
 from anabranch.engines.spark import journal
-from anabranch.engines.spark.merging import Merging
 from anabranch.engines.spark.processor import ShardProcessor
 from anabranch.engines.spark.query.status import ShardStatus
 from anabranch.engines.spark.transport import parcel

@@ -3,9 +3,9 @@
 import pyarrow as pa
 from engines.spark import driving
 from engines.spark.driving import Query, Said, parcels
+from engines.spark.merges import Merging
 
 from anabranch import BEGINNING, Adjust, Attach, Detach, Drop, Insert, Quarantine, Stable, ticks
-from anabranch.engines.spark.merging import Merging
 from anabranch.engines.spark.query.status import EVENTS, nothing, together
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.model.op import Op

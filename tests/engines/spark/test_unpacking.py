@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from engines.spark.driving import Query
+from engines.spark.merges import Merging
 from engines.spark.spark_rows import ODD_NAMES, random_rows, same_rows
 from pyspark.sql import Row
 from quick import cases
 
 from anabranch import BEGINNING, FOREVER, Adjust, Insert, Stable
-from anabranch.engines.spark.merge import ROWS_EDGE
-from anabranch.engines.spark.merging import Merging
 from anabranch.engines.spark.parcel_rows import parcel_rows
 from anabranch.engines.spark.query.status import ShardStatus
+from anabranch.engines.spark.rows_merge import ROWS_SOURCE
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.engines.spark.transport.parcel import from_bytes
 from anabranch.engines.spark.transport.unpacking import BYTES, Unpacking
@@ -68,7 +68,7 @@ def through_shards(payload: pa.RecordBatch, case: Case, shards: int) -> pa.Recor
             read = read_rows(
                 layout, pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)), Place("here")
             )
-            packed = list(parcel_rows([[read]], Packing(layout, shards, edge=ROWS_EDGE), query.ids))
+            packed = list(parcel_rows([[read]], Packing(layout, shards, edge=ROWS_SOURCE), query.ids))
             answers = query.hear(Row(**row) for rows in packed for row in rows.to_pylist())
             found += [from_bytes(data) for answer in answers.values() for data in answer.bodies]
         query.restart()

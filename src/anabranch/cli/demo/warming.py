@@ -10,12 +10,15 @@ import pyarrow as pa
 from anabranch.cli.demo.feed import columns, relation
 from anabranch.cli.demo.readings import Reading
 from anabranch.cli.demo.replicas import Row
-from anabranch.engines.spark.merge import ROWS_EDGE, assignment_of
-from anabranch.engines.spark.merging import Merging
+from anabranch.engines.spark.assignment import Assignment
+from anabranch.engines.spark.rows_merge import ROWS_SOURCE
 from anabranch.engines.spark.shard import Shard
 from anabranch.engines.spark.transport import parcel
 from anabranch.engines.spark.transport.packing import ROWS, Packing
 from anabranch.model.properties import Properties
+from anabranch.plan.levels import levels
+from anabranch.plan.merge import Merge
+from anabranch.plan.source import Source
 from anabranch.rows.layout import Layout
 from anabranch.rows.reading import Place, read_rows
 
@@ -23,7 +26,6 @@ from anabranch.rows.reading import Place, read_rows
 def warm(truth: Sequence[Reading], said: Mapping[str, Sequence[Row]]) -> None:
     """Let one shard hear in this process what the query will hear."""
     layout = Layout("start", "end", "old_end", kind="kind", replica="replica", payload=("sensor", "value"))
-    merging = Merging(properties=Properties.of("keyed"))
     reads, schema = [], pa.schema([])
     for name, rows in said.items():
         batch = columns(rows)
@@ -31,9 +33,19 @@ def warm(truth: Sequence[Reading], said: Mapping[str, Sequence[Row]]) -> None:
         whole = batch.append_column("replica", replica)
         schema = whole.schema
         reads.append(read_rows(layout, whole, Place(name)))
-    packing = Packing(layout, 1, ROWS, ordered=True, edge=ROWS_EDGE)
+    packing = Packing(layout, 1, ROWS, ordered=True, edge=ROWS_SOURCE)
     parcels = [part for _, part in packing.parcels([reads])]
-    assignment = assignment_of(layout, merging, schema, 1)
+    inputs = (
+        Source(
+            name=ROWS_SOURCE,
+            columns=schema,
+            layout=layout,
+            replicas=True,
+            declared=Properties.of("keyed"),
+        ),
+    )
+    (level,) = levels(Merge(inputs=inputs))
+    assignment = Assignment(level)
     shard = Shard(assignment)
     shard.hear([parcel.from_bytes(parcel.to_bytes(part)) for part in parcels])
     Shard.load(assignment, 0, shard.dump())

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from anabranch.engines.settings import GAINS
 from anabranch.engines.spark.telling import Telling
 from anabranch.engines.spark.transport.dealing import Dealing
 from anabranch.kernels.answers import Answers
@@ -40,8 +41,6 @@ class Assignment:
     """Replicas, each after the name of its edge, that nobody waits for while they are silent."""
     mark: str = ""
     """Which run of which query it is of."""
-    known_as: Mapping[str, str] | None = None
-    """What the state depends on, in the words of whoever made the plan; None: in those of its operators."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Assignment) and (self.mark, self.level.number) == (
@@ -65,7 +64,7 @@ class Assignment:
     @cached_property
     def settings(self) -> dict[str, str]:
         """What the state depends on."""
-        return level_settings(self.level) if self.known_as is None else dict(self.known_as)
+        return level_settings(self.level)
 
     def tells(self, edge: str) -> Telling:
         """How refused rows of an edge are told."""
@@ -86,8 +85,23 @@ class Assignment:
 
 def level_settings(level: Level) -> dict[str, str]:
     """What the state of a level depends on: its operators, and how the rows of its edges are dealt out."""
-    dealt = {f"{edge.name}: dealt out by": f"{list(edge.by)} as {list(edge.names)}" for edge in level.edges}
-    return state_settings(level.outputs) | dealt
+    apart = identities_of(level)
+    dealt = {f"{edge.name}: dealt out by": _dealt_by(edge, apart[edge.name]) for edge in level.edges}
+    return state_settings(level.outputs) | dealt | ({GAINS: "true"} if _is_one_merge(level) else {})
+
+
+def _dealt_by(edge: Edge, apart: tuple[str, ...] | None) -> str:
+    if apart is None and edge.by == edge.names == tuple(edge.inlet.schema.names):
+        return "every column"
+    return f"{list(edge.by)} as {list(edge.names)}"
+
+
+def _is_one_merge(level: Level) -> bool:
+    """All that it runs is a merge of the replicas of a source, whose rows nothing was made of before."""
+    if level.outputs.keys() != {OUTPUT} or len(level.edges) != 1:
+        return False
+    (edge,), (node,) = level.edges, level.outputs.values()
+    return isinstance(node, Merge) and node.inputs == (edge.inlet,) and not (edge.origin or edge.steps)
 
 
 def identities_of(level: Level) -> dict[str, tuple[str, ...] | None]:

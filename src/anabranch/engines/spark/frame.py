@@ -12,14 +12,21 @@ from typing import TYPE_CHECKING
 from anabranch.engines.spark.hidden_rows import hidden
 from anabranch.engines.spark.native_source import NativeSource
 from anabranch.engines.spark.parcel_rows import packed
-from anabranch.engines.spark.plan_sources import Read, as_read, check_all_stream, check_given, with_sources
-from anabranch.engines.spark.planned_query import PlannedQuery
+from anabranch.engines.spark.plan_sources import (
+    Read,
+    as_read,
+    check_all_stream,
+    check_given,
+    check_merges,
+    with_sources,
+)
+from anabranch.engines.spark.planned_query import PlannedQuery, answers_of
 from anabranch.engines.spark.session.session import shards_of
 from anabranch.engines.spark.stages import level_parcels, run_level
 from anabranch.engines.spark.transport.packing import ROWS
 from anabranch.engines.spark.transport.shards import shard_ids
 from anabranch.kernels.answers import Answers
-from anabranch.model.validity import Policy, Quarantine, check_policy
+from anabranch.model.validity import Policy
 from anabranch.plan.graph import Graph
 from anabranch.plan.levels import Edge, Level, levels
 from anabranch.plan.node import Node
@@ -41,11 +48,11 @@ def frame(
 ) -> "DataFrame":
     """What comes of a plan over frames and native sources, as one streaming frame of element rows."""
     check_given(stream, sources)
-    for name, policy in {"on_invalid": on_invalid, "on_broken": on_broken, "on_late": on_late}.items():
-        check_policy(name, policy)
-    answers = Answers(on_invalid or Quarantine(), on_broken or Quarantine(), on_late or Quarantine())
+    answers = answers_of(on_invalid=on_invalid, on_broken=on_broken, on_late=on_late)
     reads = {name: as_read(source, sources[name]) for name, source in sources_of(stream.node).items()}
-    return planned_frame(with_sources(stream.node, reads), reads, answers, rows_per_parcel)
+    root = with_sources(stream.node, reads)
+    check_merges(root, reads)
+    return planned_frame(root, reads, answers, rows_per_parcel)
 
 
 def planned_frame(
@@ -74,12 +81,12 @@ def planned_frame(
             ids,
             query.observed(level),
             query.unpacking() if query.is_last(level) else None,
-            query.schema(root) if query.is_last(level) else None,
+            query.schema() if query.is_last(level) else None,
             several=len(parts) > 1,
             always=query.always(level),
         )
     assert frame is not None, "a plan has a level"
-    return hidden(frame, query.schema(root)) if query.unpacking().held else frame
+    return hidden(frame, query.schema()) if query.unpacking().held else frame
 
 
 def _united(one: "DataFrame", other: "DataFrame") -> "DataFrame":

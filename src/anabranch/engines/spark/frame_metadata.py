@@ -9,7 +9,7 @@ SETTINGS = "anabranch.settings"
 SHARDS = "anabranch.shards"
 """In how many parts the state is."""
 LEVELS = "levels"
-"""The setting that a plan has and a merge by itself has not: in how many levels it is run."""
+"""The setting that says in how many levels a plan is run."""
 CLOCK = "anabranch.clock"
 """Whether the clock is among the sources."""
 

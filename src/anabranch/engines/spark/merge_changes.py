@@ -2,21 +2,16 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from anabranch.engines.spark.merge import merged
-from anabranch.engines.spark.merging import REMEMBER, Merging, declared_properties, merging_of
 from anabranch.engines.spark.native_source import NativeSource
 from anabranch.engines.spark.replica_frames import in_one_frame
+from anabranch.engines.spark.rows_merge import REMEMBER, merge_of_changes
 from anabranch.engines.spark.transport.packing import ROWS
-from anabranch.kernels.merge.settings import Generalise, case_named
+from anabranch.kernels.merge.settings import Generalise
 from anabranch.model.output_policy import OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
-from anabranch.model.span import span_or_none
 from anabranch.model.validity import Policy
-from anabranch.plan.one_row import policy_of_changes
-from anabranch.rows.change_words import spellings
-from anabranch.rows.layout import Layout, names_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -75,7 +70,7 @@ def merge_changes(
     Memory: the table of each replica, by time its changes since the last stable too, and what `merge` holds.
     """
     rows, replica, replicas = in_one_frame(rows, replica, replicas)
-    layout, merging = changes_parts(
+    made = merge_of_changes(
         key=key,
         time=time,
         op=op,
@@ -97,43 +92,4 @@ def merge_changes(
         on_late=on_late,
         remember=remember,
     )
-    return merged(rows, layout, merging, rows_per_parcel)
-
-
-def changes_parts(
-    *,
-    key: str | Iterable[str],
-    time: str,
-    op: str,
-    ops: Mapping[str, str] | None,
-    by_time: bool,
-    replica: str | None,
-    channel: str | None,
-    sequence: str | None,
-    payload: str | Iterable[str] | None,
-    disorder: int | timedelta | str | None,
-    case: Case | str | None,
-    policy: OutputPolicy | None,
-    properties: Properties | Fact | str | Iterable[Fact | str] | None,
-    **settings: Any,
-) -> tuple[Layout, Merging]:
-    """What the arguments of `merge_changes` say of the rows, and of the merge."""
-    by = names_of(key)
-    if not by:
-        error = ValueError("changes of a table name its rows by a key, and key is empty")
-        error.add_note("Name the columns of its primary key.")
-        raise error
-    layout = Layout(
-        time,
-        kind=op,
-        replica=replica,
-        channel=channel,
-        sequence=sequence,
-        payload=names_of(payload),
-        disorder=span_or_none(disorder, "disorder"),
-        key=by,
-        ops=spellings(ops),
-    )
-    policy = policy or policy_of_changes(case_named(case), declared_properties(properties))
-    given = {"case": case, "policy": policy, "properties": properties, **settings}
-    return layout, merging_of(key=by, by_time=by_time, lossy=False, **given)
+    return made.frame(rows, rows_per_parcel)

@@ -1,27 +1,30 @@
 """What the sources of a plan are read from: frames and native sources with the columns that it has."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from anabranch.engines.spark.columns import columns_of
-from anabranch.engines.spark.merge_checks import check_known
+from anabranch.engines.spark.columns import Columns, columns_of
 from anabranch.engines.spark.native_source import NativeSource
-from anabranch.engines.spark.session.row_types import arrow_schema
+from anabranch.engines.spark.session.row_types import arrow_schema, check_forms
+from anabranch.model.identity import identities
 from anabranch.model.schema import SchemaError
 from anabranch.model.spelling import did_you_mean
 from anabranch.plan.graph import Graph
+from anabranch.plan.merge import Merge
 from anabranch.plan.node import Node, PlanError
 from anabranch.plan.source import Source
 from anabranch.plan.stream import Stream, check_sources, outputs_of
 from anabranch.plan.tap import taps_below
 from anabranch.rows.layout import Layout
-from anabranch.rows.replica_names import named_in
+from anabranch.rows.replica_names import Named, check_in_replicas, check_replicas, named_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 _ONE_EACH = "Each frame is a query of its own, with its own checkpoint and sink; `run` has several outputs."
 _ELEMENTS = ("kind", "start", "end", "old_end")
@@ -42,6 +45,10 @@ class Read:
     """Rows have places in their channels."""
     is_native: bool
     is_streaming: bool = True
+    schema: "StructType | None" = None
+    """Its columns as Spark knows them; None: there is no Spark."""
+    by_channels: bool = False
+    """A replica may send through several channels, each in its own order."""
 
 
 def check_one_output(stream: Stream) -> None:
@@ -104,12 +111,50 @@ def check_given(stream: Stream, sources: Mapping[str, Any]) -> None:
     """Raise where a source of the plan is not given, or not as something that Spark reads."""
     check_named(stream, sources)
     for name, rows in sources.items():
-        if not hasattr(rows, "sparkSession"):
-            wrong = TypeError(
-                f"{name!r} is read from a DataFrame or a source such as ab.folder, not {rows!r:.100}"
-            )
-            wrong.add_note("Make a DataFrame of it: spark.createDataFrame(…), or spark.readStream.")
-            raise wrong
+        check_readable(name, rows)
+
+
+def check_readable(name: str, rows: Any) -> None:
+    """Raise where what is given for a source is nothing that Spark reads."""
+    if hasattr(rows, "sparkSession"):
+        return
+    error = TypeError(
+        f"{name!r} is read from a DataFrame or a source such as ab.folder, and {rows!r:.200} is neither"
+    )
+    if isinstance(rows, str | PathLike):
+        error.add_note(f"Read it first: ab.folder(spark, {fspath(rows)!r}), or spark.readStream.")
+    else:
+        error.add_note("Make a DataFrame of it: spark.createDataFrame(…), or spark.readStream.")
+    raise error
+
+
+def check_progress(rows: Columns, layout: Layout) -> None:
+    """Raise where nothing says how far a stream has come."""
+    if rows.is_native:
+        progress = layout.kind not in (None, rows.op)
+    else:
+        progress = layout.kind is not None or not rows.is_streaming
+    if progress or layout.disorder is not None:
+        return
+    known = "its kind column or from disorder, and neither is given"
+    if layout.kind is not None:
+        known = "disorder where its source never says stable, and disorder is not given"
+    error = ValueError(
+        f"how far a stream has come is known from {known}; "
+        "nothing would ever become stable, and the state would grow for ever"
+    )
+    error.add_note("Say how late rows may be, such as disorder='10 minutes'.")
+    if layout.kind is None:
+        error.add_note("Where rows say stable themselves, name the column in which they do: kind='kind'.")
+    raise error
+
+
+def check_known(named: Named, there: Sequence[str]) -> None:
+    """Raise where replicas are named that a source, which knows its replicas by name, does not have."""
+    check_in_replicas(named)
+    if there:
+        later = "One that sends nothing yet has its folder, topic or table all the same."
+        check_replicas(named, there, "its source", later)
 
 
 def _columns(source: Source) -> pa.Schema:
@@ -125,25 +170,78 @@ def as_read(source: Source, rows: "DataFrame | NativeSource") -> Read:
     """A source as it is read; raises where the columns are not those of the plan."""
     in_zone = getattr(rows, "in_zone", None)
     rows = rows if in_zone is None else in_zone(zone_of(source))
-    given = columns_of(rows)
+    return replace(read_of(source, columns_of(rows)), rows=rows)
+
+
+def read_of(source: Source, given: Columns) -> Read:
+    """A source as rows of these columns are read, which are not there yet."""
     schema = arrow_schema(given.schema, given.zone)
     layout = layout_of(source)
     wanted = _wanted(source, layout)
     columns = pa.schema([_column(source.name, one, schema) for one in wanted])
+    if given.op is not None and layout.kind == given.op:
+        check_progress(given, layout)
     ordered = layout.sequence is not None or given.is_native
     channels = given.channels if layout.channel is None else layout.channel != layout.replica
-    if layout.replica is not None and layout.replica == given.replica:
+    of_source = layout.replica is not None and layout.replica == given.replica
+    if of_source:
         check_known(named_in(source.lossy, source.silent, source.awaited), given.replicas)
     source = replace(
         source,
         declared=source.declared.spread() if channels or not ordered else source.declared,
-        awaited=source.awaited or (given.replicas if layout.replica == given.replica else ()),
+        awaited=source.awaited or (given.replicas if of_source else ()),
         by_time=source.by_time or (source.of_changes and not ordered),
         columns=source.columns if source.layout is None else columns,
     )
     if source.layout is not None:
         layout = replace(source.reads, payload=layout.payload, channel=layout.channel)
-    return Read(source, rows, layout, columns, ordered, given.is_native, given.is_streaming)
+    return Read(
+        source,
+        None,
+        layout,
+        columns,
+        ordered,
+        given.is_native,
+        given.is_streaming,
+        given.schema,
+        by_channels=channels,
+    )
+
+
+def check_merges(root: Node, reads: Mapping[str, Read]) -> None:
+    """Raise where replicas cannot be merged as the plan does: by the columns or the order of their rows."""
+    for node in Graph([root]).nodes:
+        if not isinstance(node, Merge):
+            continue
+        source = node.inputs[0]
+        while not isinstance(source, Source) and len(source.inputs) == 1:
+            source = source.inputs[0]
+        if not isinstance(source, Source) or not source.replicated:
+            continue
+        with node.line.named():
+            _check_case(node, reads[source.name])
+            _check_told_apart(node, reads[source.name])
+
+
+def _check_case(merge: Merge, read: Read) -> None:
+    """Raise where a case is forced that needs the order of rows that come by several channels."""
+    if merge.case is None or not read.by_channels or merge.case.admits(merge.case.value.spread()):
+        return
+    error = ValueError(
+        f"{merge.case.name} is forced, and needs the rows of a replica in one order; "
+        "they come by several channels, and are in order within each"
+    )
+    error.add_note("Let the case be picked, or force R3 or R4.")
+    raise error
+
+
+def _check_told_apart(merge: Merge, read: Read) -> None:
+    """Raise where a column that tells events apart can hold one value in several forms."""
+    payload = merge.inputs[0].schema
+    if read.schema is not None:
+        kept = [one.name for one in payload if one in read.columns]
+        check_forms(read.schema, [name for name in merge.identity or payload.names if name in kept])
+    _ = identities(pa.RecordBatch.from_pylist([], payload))
 
 
 def zone_of(source: Source) -> str | None:

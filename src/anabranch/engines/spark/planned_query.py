@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from anabranch.engines.flow import Flow
 from anabranch.engines.spark.assignment import Assignment, dealing_of, level_settings
+from anabranch.engines.spark.columns import Columns
 from anabranch.engines.spark.frame_metadata import CLOCK, LEVELS, POLICY, SETTINGS, SHARDS, policy_kind
 from anabranch.engines.spark.one_row import SEVERAL
-from anabranch.engines.spark.plan_sources import Read
+from anabranch.engines.spark.plan_sources import Read, check_merges, read_of, with_sources
 from anabranch.engines.spark.query.provenance import Provenance, of_sources
 from anabranch.engines.spark.shard import IDLE
 from anabranch.engines.spark.stages import OBSERVED
@@ -21,13 +22,15 @@ from anabranch.engines.spark.transport.before_shuffle import steps_to_bytes
 from anabranch.engines.spark.transport.packing import ROWS, Packing
 from anabranch.engines.spark.transport.unpacking import Unpacking
 from anabranch.kernels.answers import Answers
-from anabranch.model.validity import Quarantine
+from anabranch.model.validity import Policy, Quarantine, check_policy
 from anabranch.plan.graph import Graph
-from anabranch.plan.levels import OUTPUT, Edge, Level
+from anabranch.plan.levels import OUTPUT, Edge, Level, levels
 from anabranch.plan.merge import Merge
 from anabranch.plan.merge_changes import MergeChanges
 from anabranch.plan.node import Node
 from anabranch.plan.one_row import several_open_rows
+from anabranch.plan.source import Source
+from anabranch.plan.stream import Stream
 from anabranch.rows.element_columns import REFUSED, TIMES
 from anabranch.rows.refusal import FIELDS, ONLY
 
@@ -100,7 +103,7 @@ class PlannedQuery:
         for edge in self.entrances:
             assert edge.source is not None, "rows come in from a source"
             read = self.reads[edge.source.name]
-            if read.is_native:
+            if read.is_native and read.rows is not None:
                 name = edge.name if len(self.entrances) > 1 else ONLY
                 found[name] = read.rows.provenance(read.layout)
         return found
@@ -125,7 +128,7 @@ class PlannedQuery:
 
     def unpacking(self) -> Unpacking:
         """How what comes out becomes rows."""
-        out = self.parts[-1].outputs[OUTPUT]
+        out = self.output
         held = any(kernel.held for _, _, kernel in Flow(self.parts[-1].outputs).kernels())
         payload = pa.schema([one.with_nullable(True) for one in out.schema])
         return Unpacking(payload, _clock(out), self._quarantines(), len(self.ids), held)
@@ -137,12 +140,17 @@ class PlannedQuery:
         said = [getattr(owner, name, None) for owner in (self.answers, *nodes) for name in names]
         return any(isinstance(one, Quarantine) for one in said)
 
-    def schema(self, root: Node) -> "StructType":
+    @property
+    def output(self) -> Node:
+        """The last operator."""
+        return self.parts[-1].outputs[OUTPUT]
+
+    def schema(self) -> "StructType":
         """The columns of the rows; that of the kind says what the state depends on."""
         from pyspark.sql import types as t
         from pyspark.sql.pandas.types import from_arrow_type
 
-        unpacking, known = self.unpacking(), self._known_fields(root)
+        root, unpacking, known = self.output, self.unpacking(), self._known_fields()
         told: dict[str, Any] = {
             SETTINGS: msgspec.json.encode(self.settings()).decode(),
             SHARDS: len(self.ids),
@@ -168,18 +176,21 @@ class PlannedQuery:
             fields.append(t.StructField(REFUSED, texts))
         return t.StructType(fields)
 
-    def _known_fields(self, root: Node) -> dict[str, Any]:
+    def _known_fields(self) -> dict[str, Any]:
         """Columns of the output that are columns of the one source, as Spark knows them."""
         from pyspark.sql import types as t
 
         if len(self.reads) != 1:
             return {}
         (read,) = self.reads.values()
-        types = {one.name: one.type for one in read.columns}
+        if read.schema is None:
+            return {}
+        root = self.output
+        known = {name: read.schema[name] for name in root.schema.names if name in read.columns.names}
         return {
-            one.name: t.StructField(one.name, read.rows.schema[one.name].dataType, True)
-            for one in root.schema
-            if types.get(one.name) == one.type
+            name: t.StructField(name, one.dataType, True, one.metadata)
+            for name, one in known.items()
+            if read.columns.field(name).type == root.schema.field(name).type
         }
 
     def settings(self) -> dict[str, str]:
@@ -189,6 +200,27 @@ class PlannedQuery:
             where = "" if len(self.parts) == 1 else f"level {part.number}, "
             found |= {f"{where}{name}": value for name, value in level_settings(part).items()}
         return found
+
+
+def answers_of(
+    *, on_invalid: Policy | None = None, on_broken: Policy | None = None, on_late: Policy | None = None
+) -> Answers:
+    """What is done with rows that are not used where neither source nor operator says it: set aside."""
+    given = {"on_invalid": on_invalid, "on_broken": on_broken, "on_late": on_late}
+    for name, policy in given.items():
+        check_policy(name, policy)
+    return Answers(*(policy or Quarantine() for policy in given.values()))
+
+
+def query_of_columns(
+    stream: Stream, sources: Mapping[str, Columns], **on_refused: Policy | None
+) -> PlannedQuery:
+    """A query as far as the columns of its sources say what it is."""
+    nodes = {node.name: node for node in Graph([stream.node]).nodes if isinstance(node, Source)}
+    reads = {name: read_of(node, sources[name]) for name, node in nodes.items()}
+    root = with_sources(stream.node, reads)
+    check_merges(root, reads)
+    return PlannedQuery(levels(root), reads, (0,), answers_of(**on_refused))
 
 
 def _clock(node: Node) -> pa.DataType:

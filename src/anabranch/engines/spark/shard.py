@@ -361,13 +361,7 @@ class Shard:
         """The shard that was dumped."""
         states = from_bytes(data)
         saved = version_of(states.pop("shard"), VERSION, "a shard")
-        check_settings(
-            saved.values["settings"],
-            assignment.settings,
-            state="checkpoint",
-            reader="query",
-            gains=assignment.known_as is not None,
-        )
+        check_settings(saved.values["settings"], assignment.settings, state="checkpoint", reader="query")
         shard = cls(assignment, number, states)
         shard.left_out.update({(edge, name): count for edge, name, count in saved.values["left_out"]})
         for name, gate in shard.gates.items():

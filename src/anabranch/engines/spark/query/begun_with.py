@@ -12,7 +12,7 @@ from zlib import crc32
 import msgspec
 
 from anabranch.engines.settings import check_settings
-from anabranch.engines.spark.frame_metadata import CLOCK, LEVELS, SETTINGS, SHARDS
+from anabranch.engines.spark.frame_metadata import CLOCK, SETTINGS, SHARDS
 from anabranch.engines.spark.query.checkpoint import CheckpointError, begun, damaged, without_clock
 from anabranch.engines.whole_file import whole_file
 from anabranch.rows.layout import names_of
@@ -81,8 +81,7 @@ def check_begun_with(checkpoint: Path, now: BegunWith) -> None:
         error.add_note(f"Pass shards={before.shards}, or begin a new checkpoint.")
         raise error
     if before.merge is not None and now.merge is not None:
-        of_a_plan = LEVELS in before.merge or LEVELS in now.merge
-        check_settings(before.merge, now.merge, state="checkpoint", reader="query", gains=not of_a_plan)
+        check_settings(before.merge, now.merge, state="checkpoint", reader="query")
 
 
 def keep_begun_with(checkpoint: Path, now: BegunWith) -> None:
