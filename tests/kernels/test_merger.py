@@ -404,14 +404,14 @@ class TestSettings:
         ("settings", "wrong"),
         [
             ({"case": "R7"}, "a case is one of R0, R1, R2, R3, R4, 'R7' is none"),
-            ({"policy": "final"}, "policy is a OutputPolicy, not 'final'"),
-            ({"policy": FinalOnly}, "policy is a OutputPolicy, not <class"),
-            ({"pace": "fastest"}, "pace is a Pace, not 'fastest'"),
+            ({"policy": "final"}, "policy takes a value of OutputPolicy, not 'final'"),
+            ({"policy": FinalOnly}, "policy takes a value of OutputPolicy, not <class"),
+            ({"pace": "fastest"}, "pace takes a value of Pace, not 'fastest'"),
             ({"identity": "sensor"}, "identity is a list of column names, 'sensor' is one name"),
             ({"on_invalid": "drop"}, "on_invalid is Raise(), Drop() or Quarantine(), not 'drop'"),
             ({"on_invalid": Generalise()}, "on_invalid is Raise(), Drop() or Quarantine()"),
             ({"remember": -1}, "a merge remembers 0 events or more, and fewer than"),
-            ({"remember": "x"}, "remember is a int, not 'x'"),
+            ({"remember": "x"}, "remember takes a value of int, not 'x'"),
         ],
     )
     def test_a_wrong_one_is_refused(self, settings, wrong):
