@@ -6,6 +6,7 @@ import pytest
 
 import anabranch as ab
 from anabranch import Drop, Insert, col
+from anabranch.model.schema import SchemaError
 from anabranch.plan.node import PlanError
 
 ROOMS = {"room": "string", "level": "int64"}
@@ -42,6 +43,8 @@ replicas = ab.source("rows", ROWS, start="at", replica="room", disorder=1, lossy
         lambda: ab.source("x", ROWS, start="at", ops={"c": "insert"}),
         lambda: ab.source("x", ROWS, start="at", replicas=["a"]),
         lambda: ab.source("x", ROWS, start="at", idle=["a"]),
+        lambda: ab.source("x", {**ROOMS, "at": "timestamp[us, tz=Europ/Berlin]"}),
+        lambda: rooms.apply(lambda rows: rows, {"times": "list<timestamp[s, tz=+1]>"}),
         lambda: ab.merge(rooms, identity=[]),
         lambda: ab.merge(rooms, remember=-1),
         lambda: ab.open({"a": rooms.filter(col("level") > 1), "b": rooms.tap("a")}),
@@ -52,6 +55,14 @@ def test_an_argument_that_means_nothing_is_refused_with_the_line(build):
     with pytest.raises((ValueError, TypeError, OverflowError)) as caught:
         build()
     assert "test_wrong_arguments.py" in "\n".join(caught.value.__notes__)
+
+
+def test_the_name_of_a_time_zone_is_asked_for_where_it_is_misspelt():
+    for wrong, meant in {"Europ/Berlin": "Europe/Berlin", "Amerca/New_York": "America/New_York"}.items():
+        with pytest.raises(SchemaError, match=f"did you mean '{meant}'"):
+            ab.source("x", {"at": f"timestamp[us, tz={wrong}]"})
+    for zone in ("UTC", "+01:00", "Asia/Tokyo"):
+        assert ab.source("x", {"at": f"timestamp[us, tz={zone}]"}).schema.field("at").type.tz == zone
 
 
 @pytest.mark.parametrize(

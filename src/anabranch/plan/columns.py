@@ -3,10 +3,12 @@
 import re
 from collections.abc import Mapping
 from typing import Any
+from zoneinfo import available_timezones
 
 import pyarrow as pa
 
 from anabranch.model.schema import SchemaError, check_field_names
+from anabranch.model.spelling import did_you_mean
 
 _TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns)(?:,\s*(?:tz=)?([^\]]+))?\]")
 _DECIMAL = re.compile(r"decimal(?:128)?\((\d+)(?:,\s*(-?\d+))?\)")
@@ -34,6 +36,8 @@ def schema_of(given: Any) -> pa.Schema:
         raise SchemaError(f"a name stands for one column, two are called {twice[0]!r}")
     for one in schema:
         check_field_names(one.type, f"column {one.name!r}")
+        for zone in zones_in(one.type):
+            _check_zone(zone, one.name)
     return schema.remove_metadata()
 
 
@@ -58,4 +62,24 @@ def type_of(given: Any, column: str) -> pa.DataType:
         error.add_note(
             "For example string, int64, float64, bool, date32, timestamp[us, tz=UTC], decimal(10, 2)."
         )
+        raise error from None
+
+
+def zones_in(dtype: pa.DataType) -> tuple[str, ...]:
+    """The time zones in a type, however deep."""
+    if pa.types.is_timestamp(dtype):
+        return () if dtype.tz is None else (dtype.tz,)
+    return tuple(zone for n in range(dtype.num_fields) for zone in zones_in(dtype.field(n).type))
+
+
+def _check_zone(zone: str, column: str) -> None:
+    """Raise where no time can be shown in a zone, for Arrow itself takes any text until it shows one."""
+    try:
+        pa.lib.string_to_tzinfo(zone)
+    except Exception:  # of pytz or of zoneinfo, whichever is installed
+        error = SchemaError(
+            f"column {column!r} has timestamps of the time zone {zone!r}, and there is none of that name"
+            f"{did_you_mean(zone, sorted(available_timezones()))}"
+        )
+        error.add_note("Name it as the IANA database does ('Europe/Berlin', 'UTC'), or write '+01:00'.")
         raise error from None

@@ -13,6 +13,7 @@ from anabranch.engines.spark.session.row_types import arrow_schema, check_forms
 from anabranch.model.identity import identities
 from anabranch.model.schema import SchemaError
 from anabranch.model.spelling import did_you_mean
+from anabranch.plan.columns import zones_in
 from anabranch.plan.graph import Graph
 from anabranch.plan.merge import Merge
 from anabranch.plan.node import Node, PlanError
@@ -249,7 +250,7 @@ def zone_of(source: Source) -> str | None:
 
     Sources of Spark's have one zone for all columns.
     """
-    zones = dict.fromkeys(_zones(one.type) for one in element_columns(source)) if source.columns else {}
+    zones = dict.fromkeys(zones_in(one.type) for one in element_columns(source)) if source.columns else {}
     named = sorted({zone for several in zones for zone in several})
     if len(named) > 1:
         error = PlanError(
@@ -260,13 +261,6 @@ def zone_of(source: Source) -> str | None:
         with source.line.named():
             raise error
     return named[0] if named else None
-
-
-def _zones(dtype: pa.DataType) -> tuple[str, ...]:
-    """The time zones in a type, however deep."""
-    if pa.types.is_timestamp(dtype):
-        return () if dtype.tz is None else (dtype.tz,)
-    return tuple(zone for n in range(dtype.num_fields) for zone in _zones(dtype.field(n).type))
 
 
 def with_sources(root: Node, reads: Mapping[str, Read]) -> Node:
