@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from anabranch.kernels.kernel import Report, Result, State
 from anabranch.kernels.store.chains import NEXT, START, Keys, Nodes, chained, sweep
+from anabranch.kernels.store.pool import take_place
 from anabranch.kernels.store.saved import version_of
 from anabranch.kernels.store.slot_columns import SlotColumns
 from anabranch.model.batch import Batch, Kind, concat
@@ -91,7 +92,7 @@ class Distinct:
         if self.payloads.schema.names and stored.any():
             self.payloads.put(into[stored], batch.take(stored).payload)
         events = self._events(batch, said[:count], how[:count])
-        self.nodes.let_go(gone[:freed])
+        self.nodes.pool.give_back(gone[:freed])
         return Result(events)
 
     def advance(self, name: str, time: int) -> Result:
@@ -99,7 +100,7 @@ class Distinct:
         self.frontier = max(self.frontier, time)
         if self._since > self._due or time == FOREVER:
             sweep(self.keys, self.nodes, self.nobody, self.frontier, FOREVER)
-            self.payloads.forget_unused(self.nodes.idle)
+            self.payloads.forget_unused(self.nodes.pool.free)
             self._since, self._due = 0, max(_LEAST, self.nodes.used, self.keys.numbers.used)
         return Result(Batch.of([]))
 
@@ -241,8 +242,7 @@ def _tell_apart(
         elif known:
             nodes.matches[node] += 1
         elif keeps or previous < 0:
-            nodes.unused[0] -= 1
-            new = np.int64(nodes.free[nodes.unused[0]])
+            new = take_place(nodes.pool)
             nodes.node[new, START], nodes.node[new, NEXT] = start[i], node
             nodes.matches[new] = 1
             if len(words):

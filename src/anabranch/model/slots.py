@@ -8,6 +8,7 @@ when it is almost surely the one.
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anabranch.model.compiled import compiled, inlined
 
@@ -15,6 +16,18 @@ NONE = -1
 TAG_MASK = np.uint64(0x7FFFFFFF)
 _NODE_BITS = 32
 _NODE_MASK = np.int64(0xFFFFFFFF)
+
+
+def empty_slots(nodes: int) -> NDArray[np.int64]:
+    """The slots of a table with no nodes and room for this many (a power of two): at most half are in use."""
+    return np.full(2 * nodes, NONE, np.int64)
+
+
+def more_slots(slots: NDArray[np.int64], nodes: int) -> NDArray[np.int64]:
+    """The slots of the same nodes with room for this many."""
+    larger = empty_slots(nodes)
+    link_all(slots, larger)
+    return larger
 
 
 @inlined

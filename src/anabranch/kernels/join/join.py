@@ -218,7 +218,7 @@ class Join:
         if not len(nodes):
             return _NOTHING
         matches = left.nodes.matches[nodes]
-        left.nodes.let_go(nodes[matches == GONE])
+        left.nodes.pool.give_back(nodes[matches == GONE])
         nodes = nodes[matches == 0]
         never = np.zeros(len(nodes), np.bool_)
         return Result(alone(self.terms, left.payloads.at(nodes), left.starts(nodes), never))

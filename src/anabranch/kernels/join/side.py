@@ -118,7 +118,7 @@ class Side:
 
     def forget_payloads(self) -> None:
         """Let go of payloads that no node refers to, once they are many."""
-        self.payloads.forget_unused(self.nodes.idle)
+        self.payloads.forget_unused(self.nodes.pool.free)
 
     @property
     def nbytes(self) -> int:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from anabranch.kernels.store.ahead import ahead
 from anabranch.kernels.store.numbers import Numbers, give_back, number_for, number_of
+from anabranch.kernels.store.pool import Pool, give_place, grown, take_place
 from anabranch.model.compiled import compiled, inlined, inner
 from anabranch.model.identity import Words
 from anabranch.model.murmur import mix
@@ -33,6 +34,8 @@ _UNUSED, _WHOLE = -2, -1
 START, NEXT = 0, 1
 """The columns of nodes."""
 _LENGTH = 2
+_NO_NODES = NONE, NONE, 0, 0
+"""The cells of a key that has none."""
 _AHEAD = 8
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -52,22 +55,23 @@ class Keys(NamedTuple):
     def of_capacity(cls, capacity: int) -> "Keys":
         """None, with room for this many (a power of two)."""
         numbers = Numbers.of_capacity(capacity)
-        cells = np.tile(np.array([NONE, NONE, 0, 0], np.int32), (capacity, 1))
+        cells = np.tile(np.array(_NO_NODES, np.int32), (capacity, 1))
         return cls(numbers, cells, np.full(capacity, _UNUSED, np.int32), np.zeros(capacity, np.int32))
 
     def grown(self, numbers: Numbers) -> "Keys":
         """The same keys, with room for as many numbers as there are now."""
         if numbers.capacity == len(self.cells):
             return self._replace(numbers=numbers)
-        larger, old = Keys.of_capacity(numbers.capacity), len(self.cells)
-        larger.cells[:old], larger.whole[:old], larger.stretches[:old] = self[1:]
-        return larger._replace(numbers=numbers)
+        capacity = numbers.capacity
+        cells = np.tile(np.array(_NO_NODES, np.int32), (capacity, 1))
+        cells[: len(self.cells)] = self.cells
+        return Keys(numbers, cells, grown(self.whole, capacity, _UNUSED), grown(self.stretches, capacity))
 
     def number(self, words: Words) -> tuple["Keys", NDArray[np.int32]]:
         """The number of each key, whose identity is given."""
-        numbers, found = self.numbers.number(words)
+        numbers, found, new = self.numbers.number(words)
         keys = self.grown(numbers)
-        _note_keys(keys.whole, found)
+        keys.whole[found[new]] = _WHOLE
         return keys, found
 
     @property
@@ -77,7 +81,7 @@ class Keys(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """State: the nodes of one side, and a stack of those that are free."""
+    """State: the nodes of one side, and those that are free."""
 
     node: NDArray[np.int64]
     """By node: its start, and the node after it."""
@@ -85,8 +89,7 @@ class Nodes(NamedTuple):
     """The identities of payloads, where events may be removed; else nothing."""
     matches: NDArray[np.int32]
     """How many events of the other side match, where somebody counts; GONE: it was removed."""
-    free: NDArray[np.int32]
-    unused: NDArray[np.int64]
+    pool: Pool
     touched: NDArray[np.int64]
     """How many nodes walks have looked at, as an array of one."""
 
@@ -97,49 +100,33 @@ class Nodes(NamedTuple):
             np.zeros((capacity, 2), np.int64),
             np.zeros((capacity if removable else 0, 2), np.uint64),
             np.zeros(capacity, np.int32),
-            np.arange(capacity, dtype=np.int32)[::-1].copy(),
-            np.array([capacity], np.int64),
+            Pool.of_capacity(capacity),
             np.zeros(1, np.int64),
         )
 
     @property
     def capacity(self) -> int:
         """How many fit."""
-        return len(self.free)
+        return self.pool.capacity
 
     @property
     def used(self) -> int:
         """How many there are."""
-        return self.capacity - int(self.unused[0])
-
-    @property
-    def idle(self) -> NDArray[np.int32]:
-        """Those that are free."""
-        return self.free[: int(self.unused[0])]
+        return self.pool.used
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return sum(column.nbytes for column in self)
+        return sum(column.nbytes for column in (self.node, self.words, self.matches, self.pool))
 
     def with_room(self, more: int) -> "Nodes":
         """The same nodes, with room for so many more."""
-        if more <= self.unused[0]:
+        pool = self.pool.with_room(more)
+        if pool is self.pool:
             return self
-        capacity = 1 << (self.used + more - 1).bit_length()
-        larger = Nodes.of_capacity(capacity, removable=len(self.words) > 0)
-        larger.node[: self.capacity], larger.matches[: self.capacity] = self.node, self.matches
-        larger.words[: len(self.words)] = self.words
-        new, unused = larger.capacity - self.capacity, int(self.unused[0])
-        larger.free[new : new + unused] = self.free[:unused]
-        larger.unused[0] = new + unused
-        return larger._replace(touched=self.touched)
-
-    def let_go(self, nodes: NDArray[np.int64]) -> None:
-        """Nodes that are in no chain are free."""
-        unused = int(self.unused[0])
-        self.free[unused : unused + len(nodes)] = nodes
-        self.unused[0] += len(nodes)
+        words = grown(self.words, pool.capacity) if len(self.words) else self.words
+        matches = grown(self.matches, pool.capacity)
+        return Nodes(grown(self.node, pool.capacity), words, matches, pool, self.touched)
 
 
 GONE = -1
@@ -158,13 +145,6 @@ class Rows(NamedTuple):
     """How many events of the other side match each, where somebody counts; else nothing."""
 
 
-@compiled
-def _note_keys(whole: Any, found: Any) -> None:
-    for number in found:
-        if whole[number] == _UNUSED:
-            whole[number] = _WHOLE
-
-
 @inlined
 def _low_of(low: Any, stretch: int) -> Any:
     """The low word of the identity of a stretch of a key."""
@@ -177,12 +157,6 @@ def _moved(time: int, ticks: int) -> Any:
     if ticks >= 0:
         return time + ticks if time <= FOREVER - ticks else np.int64(FOREVER)
     return time + ticks if time >= BEGINNING - ticks else np.int64(BEGINNING)
-
-
-@inner
-def _free(nodes: Nodes, node: Any) -> None:
-    nodes.free[nodes.unused[0]] = node
-    nodes.unused[0] += 1
 
 
 @inner
@@ -215,7 +189,7 @@ def _walk(
         start, following = nodes.node[node, START], nodes.node[node, NEXT]
         if start < limit:
             _unlink(keys.cells, number, side, nodes, previous, node)
-            _free(nodes, node)
+            give_place(nodes.pool, node)
         else:
             if first <= start <= last:
                 if count == len(rows):
@@ -328,7 +302,7 @@ def keep(
         into[i] = NONE
         if not rows.kept[i]:
             continue
-        if keys.numbers.unused[0] <= MANY + 1:
+        if keys.numbers.pool.height[0] <= MANY + 1:
             return i
         number = np.int64(rows.number[i])
         if keys.cells[number, _LENGTH + side] == _APART:
@@ -341,10 +315,9 @@ def keep(
                 if lingers:
                     nodes.matches[node] = GONE
                 else:
-                    _free(nodes, node)
+                    give_place(nodes.pool, node)
             continue
-        nodes.unused[0] -= 1
-        node = np.int64(nodes.free[nodes.unused[0]])
+        node = take_place(nodes.pool)
         nodes.node[node, START] = rows.start[i]
         if len(rows.words):
             nodes.words[node, 0], nodes.words[node, 1] = rows.words[i, 0], rows.words[i, 1]
@@ -365,7 +338,7 @@ def _over(keys: Keys, number: Any, side: Any, nodes: Nodes, limit: int) -> None:
         following = nodes.node[node, NEXT]
         if nodes.node[node, START] < limit:
             _unlink(keys.cells, number, side, nodes, previous, node)
-            _free(nodes, node)
+            give_place(nodes.pool, node)
         else:
             previous = node
         node = following

@@ -1,7 +1,8 @@
-"""Dense numbers for identities: each key is looked up once for a row, and all else is arrays by its number.
+"""Dense numbers for keys: each key is looked up once for a row, and all else is arrays by its number.
 
-A number stands for one identity until it is given back, and the least that are free are given out first, so
-that arrays by number are as long as there were identities at once.
+A key is two words: an identity, or a value and whether it is null. A number stands for one key until it is
+given back, and those that were given back are given out first, so that arrays by number are as long as there
+were keys at once, to the next power of two.
 
 Memory: 36 bytes per number, and at most twice as many numbers as there were at once.
 """
@@ -12,87 +13,85 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.kernels.store.ahead import ahead
+from anabranch.kernels.store.pool import Pool, give_place, grown, take_place
 from anabranch.model.compiled import compiled, inlined, inner
 from anabranch.model.identity import Words
-from anabranch.model.slots import NONE, TAG_MASK, link_all, node_in, slot_of, tag_in, vacate_slot
+from anabranch.model.murmur import mix
+from anabranch.model.slots import (
+    NONE,
+    TAG_MASK,
+    empty_slots,
+    more_slots,
+    node_in,
+    slot_of,
+    tag_in,
+    vacate_slot,
+)
 
 _AHEAD = 8
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Numbers(NamedTuple):
-    """State: the identities by number, the slots that lead to them, and a stack of the numbers that are free.
+    """State: the keys by number, the slots that lead to them, and the numbers that are free.
 
     >>> words = np.array([[1, 2], [3, 4], [1, 2]], np.uint64)
-    >>> numbers, found = Numbers.of_capacity(4).number(words)
-    >>> found.tolist(), numbers.used
-    ([0, 1, 0], 2)
+    >>> numbers, found, rows = Numbers.of_capacity(4).number(words)
+    >>> found.tolist(), rows.tolist(), numbers.used
+    ([0, 1, 0], [0, 1], 2)
     """
 
     slots: NDArray[np.int64]
     words: Words
-    free: NDArray[np.int32]
-    unused: NDArray[np.int64]
-    """How high the stack of free numbers is, as an array of one."""
+    pool: Pool
 
     @classmethod
     def of_capacity(cls, capacity: int) -> "Numbers":
         """None, with room for this many (a power of two)."""
-        return cls(
-            np.full(2 * capacity, NONE, np.int64),
-            np.zeros((capacity, 2), np.uint64),
-            np.arange(capacity, dtype=np.int32)[::-1].copy(),
-            np.array([capacity], np.int64),
-        )
+        return cls(empty_slots(capacity), np.zeros((capacity, 2), np.uint64), Pool.of_capacity(capacity))
 
     @property
     def capacity(self) -> int:
         """How many fit."""
-        return len(self.free)
+        return self.pool.capacity
 
     @property
     def used(self) -> int:
         """How many there are."""
-        return self.capacity - int(self.unused[0])
+        return self.pool.used
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return sum(column.nbytes for column in self)
+        return self.slots.nbytes + self.words.nbytes + self.pool.nbytes
 
     def with_room(self, more: int) -> "Numbers":
-        """The same numbers for the same identities, with room for so many more."""
-        if more <= self.unused[0]:
+        """The same numbers for the same keys, with room for so many more."""
+        pool = self.pool.with_room(more)
+        if pool is self.pool:
             return self
-        larger = Numbers.of_capacity(1 << (self.used + more - 1).bit_length())
-        larger.words[: self.capacity] = self.words
-        new, unused = larger.capacity - self.capacity, int(self.unused[0])
-        larger.free[new : new + unused] = self.free[:unused]
-        larger.unused[0] = new + unused
-        link_all(self.slots, larger.slots)
-        return larger
+        return Numbers(more_slots(self.slots, pool.capacity), grown(self.words, pool.capacity), pool)
 
-    def number(self, words: Words) -> tuple["Numbers", NDArray[np.int32]]:
-        """The number of each identity, new ones for those that have none."""
-        numbers, found, done = self, np.empty(len(words), np.int32), 0
-        while (done := number_all(numbers, words, found, done)) < len(words):
+    def number(self, words: Words) -> tuple["Numbers", NDArray[np.int32], NDArray[np.int64]]:
+        """The number of each key, and the rows whose keys had none and have a new one."""
+        numbers, done, new = self, 0, 0
+        found, rows = np.empty(len(words), np.int32), np.empty(len(words), np.int64)
+        while True:
+            done, new = number_all(numbers, words, found, rows, done, new)
+            if done == len(words):
+                return numbers, found, rows[:new]
             numbers = numbers.with_room(numbers.capacity)
-        return numbers, found
-
-    def give_back(self, numbers: NDArray[np.int64]) -> None:
-        """Forget these numbers."""
-        for number in numbers.tolist():
-            give_back(self, number)
 
 
 @inlined
 def _tag(low: Any, high: Any) -> Any:
-    """31 bits of an identity, whose words are hashes; the lowest of them are its home among the slots."""
-    return np.int64((low ^ (high >> np.uint64(32))) & TAG_MASK)
+    """31 bits of the hash of a key; the lowest of them are its home among the slots."""
+    return np.int64(mix(low ^ (high * _SPREAD)) & TAG_MASK)
 
 
 @inner
 def _slot(numbers: Numbers, tag: int, low: Any, high: Any) -> Any:
-    """The slot of an identity, or the empty slot where it would go."""
+    """The slot of a key, or the empty slot where it would go."""
     mask = len(numbers.slots) - 1
     slot = tag & mask
     while True:
@@ -108,44 +107,65 @@ def _slot(numbers: Numbers, tag: int, low: Any, high: Any) -> Any:
 
 @inner
 def number_of(numbers: Numbers, low: Any, high: Any) -> Any:
-    """The number of an identity, or NONE."""
+    """The number of a key, or NONE."""
     return node_in(numbers.slots[_slot(numbers, _tag(low, high), low, high)])
 
 
 @inner
 def number_for(numbers: Numbers, low: Any, high: Any) -> Any:
-    """The number of an identity, a new one if it has none; the caller has made room."""
+    """The number of a key, a new one if it has none; NONE where there is no room for that."""
     tag = _tag(low, high)
     slot = _slot(numbers, tag, low, high)
     number = node_in(numbers.slots[slot])
-    if number == NONE:
-        numbers.unused[0] -= 1
-        number = np.int64(numbers.free[numbers.unused[0]])
+    if number == NONE and numbers.pool.height[0] > 0:
+        number = number_apart(numbers, low, high)
         numbers.slots[slot] = slot_of(tag, number)
-        numbers.words[number, 0], numbers.words[number, 1] = low, high
+    return number
+
+
+@inlined
+def number_apart(numbers: Numbers, low: Any, high: Any) -> Any:
+    """A new number for a key that is found by other means than the slots; the caller has made room."""
+    number = take_place(numbers.pool)
+    numbers.words[number, 0], numbers.words[number, 1] = low, high
     return number
 
 
 @compiled
-def number_all(numbers: Numbers, words: Any, found: Any, begin: int) -> int:
-    """Write the number of each identity to ``found``, from one on; how many are done when room runs out."""
+def number_all(numbers: Numbers, words: Any, found: Any, rows: Any, begin: int, new: int) -> tuple[int, int]:
+    """Write the number of each key to ``found``, from one row on, and to ``rows`` those whose keys are new.
+
+    Returns how many rows are done when room runs out, and how many of them had new keys: at most each.
+    """
     mask = len(numbers.slots) - 1
     for i in range(begin, len(words)):
-        if numbers.unused[0] == 0:
-            return i
         if i + 2 * _AHEAD < len(words):
             ahead(numbers.slots, _tag(words[i + 2 * _AHEAD, 0], words[i + 2 * _AHEAD, 1]) & mask)
         if i + _AHEAD < len(words):
             likely = numbers.slots[_tag(words[i + _AHEAD, 0], words[i + _AHEAD, 1]) & mask]
             ahead(numbers.words, np.int64(max(node_in(likely), 0)))
-        found[i] = number_for(numbers, words[i, 0], words[i, 1])
-    return len(words)
+        free = numbers.pool.height[0]
+        number = number_for(numbers, words[i, 0], words[i, 1])
+        if number == NONE:
+            return i, new
+        if numbers.pool.height[0] < free:
+            rows[new] = i
+            new += 1
+        found[i] = number
+    return len(words), new
 
 
-@compiled
+@inner
+def leave_slots(numbers: Numbers, number: int) -> None:
+    """Let a key no longer be found by the slots, if it was; its number is still taken."""
+    low, high = numbers.words[number, 0], numbers.words[number, 1]
+    slot = _slot(numbers, _tag(low, high), low, high)
+    if numbers.slots[slot] >= 0:
+        vacate_slot(numbers.slots, slot)
+
+
+@inner
 def give_back(numbers: Numbers, number: int) -> None:
     """Forget one number."""
-    low, high = numbers.words[number, 0], numbers.words[number, 1]
-    vacate_slot(numbers.slots, _slot(numbers, _tag(low, high), low, high))
-    numbers.free[numbers.unused[0]] = number
-    numbers.unused[0] += 1
+    leave_slots(numbers, number)
+    give_place(numbers.pool, number)

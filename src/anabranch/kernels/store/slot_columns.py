@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from anabranch.kernels.store.pool import grown
 from anabranch.model.payloads import PayloadStore
 from anabranch.model.rows import rows_without_columns, take_rows
 
@@ -34,9 +35,9 @@ class _Column:
         return cls(kind, np.zeros(capacity, f"u{width // 8}"))
 
     def grown(self, capacity: int) -> None:
-        self.values = _longer(self.values, capacity)
+        self.values = grown(self.values, capacity)
         if self.valid is not None:
-            self.valid = _longer(self.valid, capacity)
+            self.valid = grown(self.valid, capacity)
 
     def put(self, slots: NDArray[np.int64], column: pa.Array) -> None:
         self.values[slots] = _numbers(column, self.values.dtype)
@@ -91,7 +92,7 @@ class SlotColumns:
         for column in self.fixed.values():
             column.grown(capacity)
         if self.others:
-            self.place = _longer(self.place, capacity)
+            self.place = grown(self.place, capacity)
 
     def put(self, slots: NDArray[np.int64], rows: pa.RecordBatch) -> None:
         """Let slots hold rows; where one is named twice, the last."""
@@ -151,9 +152,3 @@ def _numbers(column: pa.Array, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 def _typed(column: pa.Array, kind: pa.DataType) -> pa.Array:
     return column if column.type == kind else column.cast(kind)
-
-
-def _longer(values: NDArray[Any], capacity: int) -> NDArray[Any]:
-    longer = np.zeros(capacity, values.dtype)
-    longer[: len(values)] = values
-    return longer
