@@ -104,11 +104,8 @@ def test_columns_are_known_from_files_topics_and_text(place):
     assert known_columns(job_of(place, '[source]\nformat = "rate"\n', MERGE, SINK)) is None
 
 
-def begin(job):
+def begin(job, settings):
     """The checkpoint of a job, as its first micro-batch leaves it."""
-    from anabranch.jobs.beforehand import check_merge
-
-    settings = check_merge(job, known_columns(job)).settings
     job.checkpoint.mkdir(parents=True)
     keep_begun_with(job.checkpoint, BegunWith(job.sink.fixed(), settings, 2))
     for log, text in (("offsets", "v1\n{}\n{}"), ("commits", "v1\n{}")):
@@ -144,7 +141,7 @@ def begin(job):
 )
 def test_a_job_that_its_checkpoint_refuses_is_refused_before_rows_come(place, text, words):
     job = job_of(place, SOURCE, MERGE, SINK, SPARK)
-    begin(job)
+    begin(job, check_merge(job, known_columns(job)).settings)
     check_job(job)
     other = job_of(place, text)
     with pytest.raises((CheckpointError, StateFormatError), match=words):
@@ -165,7 +162,6 @@ def test_a_table_of_another_kind_is_told_without_spark(place):
     from anabranch.connectors.tables.sink import TableShape, element_columns
 
     job = job_of(place, SOURCE, MERGE, TABLE)
-    from anabranch.jobs.beforehand import check_merge
 
     columns = element_columns(check_merge(job, known_columns(job)).columns)
     shape = TableShape("elements", "delta")

@@ -52,5 +52,8 @@ def test_a_job_file_with_a_plan_gives_the_same_events_on_both_engines(tmp_path):
     done = run("run", "spark.toml", "--once", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "2 quarantined" in done.stderr
+    assert main(["run", str(tmp_path / "spark.toml"), "--check"]) == 0
+    (tmp_path / "other.toml").write_text(JOB.replace("PLACE", "spark-out").replace("level > 3", "level > 4"))
+    assert main(["run", str(tmp_path / "other.toml"), "--check"]) == 2
     assert events(tmp_path / "spark-out") == events(tmp_path / "embedded-out")
     assert {room for room, *_ in events(tmp_path / "spark-out")} == {"C", "D"}

@@ -5,8 +5,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from anabranch.connectors.delta.embedded import DeltaFeeds
 from anabranch.connectors.files.debezium import Debezium
 from anabranch.connectors.files.local_path import local_path
@@ -15,7 +13,9 @@ from anabranch.connectors.folder.listing import listing
 from anabranch.connectors.folder.reading import REPLICA
 from anabranch.connectors.kafka.embedded import TopicFeeds
 from anabranch.connectors.kafka.formats import Arrow, Json
+from anabranch.engines.spark.columns import Columns
 from anabranch.engines.spark.plan_sources import element_columns
+from anabranch.model.schema import SchemaError
 from anabranch.plan.node import PlanError
 from anabranch.plan.source import Source
 from anabranch.rows.layout import SINGLE
@@ -46,9 +46,49 @@ def native(spark: "SparkSession", source: Source, described: Any) -> "NativeSour
     return delta_changes(spark, tables, **words)
 
 
+def native_columns(source: Source, described: Any, zone: str) -> Columns:
+    """The columns that `native` reads for a source, without Spark; ``zone`` is that of its session."""
+    match described:
+        case str() | Path():
+            return _folder_columns(source, FolderFeeds(local_path(described)), zone)
+        case FolderFeeds():
+            return _folder_columns(source, described, zone)
+        case TopicFeeds():
+            from anabranch.connectors.kafka.topics import topic_columns
+
+            form = "debezium" if isinstance(described.format, Debezium) else ""
+            topics, schema = _one_or_all(described.topics), _topic_schema(source, described)
+            return topic_columns(schema, topics, form, described.key, described.timestamp, zone)
+    from anabranch.connectors.delta.feeds import change_columns
+
+    tables = _one_or_all(described.tables)
+    return change_columns(tables, described.op, described.time, described.version, zone)
+
+
 def _folder(spark: "SparkSession", source: Source, described: FolderFeeds) -> "NativeSource":
     from anabranch.connectors.folder.source import folder
 
+    schema, by_replica = _folder_schema(source, described)
+    return folder(spark, described.path, schema=schema, by_replica=by_replica, format=described.format)
+
+
+def _folder_columns(source: Source, described: FolderFeeds, zone: str) -> Columns:
+    from anabranch.connectors.folder.columns import folder_columns
+
+    schema, by_replica = _folder_schema(source, described)
+    found = folder_columns(described.path, schema, by_replica, described.format)
+    return Columns(
+        found.schema,
+        zone,
+        is_native=True,
+        replica=REPLICA if found.adds_replica else None,
+        replicas=found.replicas,
+        op=None if described.format is None else described.format.op,
+    )
+
+
+def _folder_schema(source: Source, described: FolderFeeds) -> "tuple[StructType, bool]":
+    """The columns of the files of a folder, and whether there is a folder for each replica."""
     place = described.path
     if not place.is_dir():
         error = ValueError(f"Spark reads folders, topics and tables, and {place} is no folder")
@@ -58,32 +98,36 @@ def _folder(spark: "SparkSession", source: Source, described: FolderFeeds) -> "N
     beside = [replica_of(source)] if by_replica else []
     if described.format is not None:
         beside += changed_by(source)
-    schema = columns_in(source, beside)
-    return folder(spark, place, schema=schema, by_replica=by_replica, format=described.format)
+    return columns_in(source, beside), by_replica
 
 
 def _topics(spark: "SparkSession", source: Source, described: TopicFeeds) -> "NativeSource":
     from anabranch.connectors.kafka.topics import kafka
 
-    several = list(described.topics) != [SINGLE]
-    beside = [described.key, described.timestamp, replica_of(source) if several else None]
-    form: Any = described.format
-    if isinstance(form, Debezium):
-        beside += changed_by(source)
     words = {Json: "json", Arrow: "arrow"}
+    form: Any = described.format
     start: str | datetime = described.start
     if start not in ("earliest", "latest"):
         start = datetime.fromisoformat(described.start)
     return kafka(
         spark,
         _one_or_all(described.topics),
-        schema=columns_in(source, beside),
+        schema=_topic_schema(source, described),
         format=words.get(type(form), form),
         key=described.key,
         timestamp=described.timestamp,
         start=start,
         patience=timedelta(seconds=described.patience),
     )
+
+
+def _topic_schema(source: Source, described: TopicFeeds) -> "StructType":
+    """The columns of the values of records."""
+    several = list(described.topics) != [SINGLE]
+    beside = [described.key, described.timestamp, replica_of(source) if several else None]
+    if isinstance(described.format, Debezium):
+        beside += changed_by(source)
+    return columns_in(source, beside)
 
 
 def _one_or_all(named: Any) -> Any:
@@ -107,8 +151,21 @@ def changed_by(source: Source) -> list[str | None]:
 
 def columns_in(source: Source, beside: Iterable[str | None]) -> "StructType":
     """The columns of a source in types of Spark's, but for those that are not in its rows themselves."""
-    from pyspark.sql.pandas.types import from_arrow_schema
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import StructType
 
-    apart = set(beside)
-    columns = element_columns(source)
-    return from_arrow_schema(pa.schema([one for one in columns if one.name not in apart]))
+    apart, found = set(beside), StructType()
+    for one in element_columns(source):
+        if one.name in apart:
+            continue
+        try:
+            found.add(one.name, from_arrow_type(one.type), one.nullable)
+        except PySparkException:
+            error = SchemaError(
+                f"column {one.name!r} of source {source.name!r} is {one.type}, a type that Spark has not"
+            )
+            error.add_note("Give it another type (int64 or decimal(20, 0) hold what uint64 does), or run")
+            error.add_note("the plan without Spark: anabranch.run(…), or --engine embedded.")
+            raise error from None
+    return found

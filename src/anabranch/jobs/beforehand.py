@@ -12,7 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from anabranch.engines.spark.one_row import SEVERAL, check_one_row
 from anabranch.jobs.ends import SourceSection
+from anabranch.rows.layout import names_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,8 +22,9 @@ if TYPE_CHECKING:
 
     from anabranch.engines.spark.columns import Columns
     from anabranch.jobs.job import Job
+    from anabranch.jobs.plan_job import PlanJob
 
-_ZONE, _PARTITIONS = "spark.sql.session.timeZone", "spark.sql.shuffle.partitions"
+ZONE, _PARTITIONS = "spark.sql.session.timeZone", "spark.sql.shuffle.partitions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ def known_columns(job: Job) -> Columns | None:
     """The columns of the rows of a job; None where only Spark knows them. What is not there is told."""
     from anabranch.engines.spark.columns import Columns
 
-    source, zone = job.source, job.spark.settings().get(_ZONE, "UTC")
+    source, zone = job.source, job.spark.settings().get(ZONE, "UTC")
     if not isinstance(source, SourceSection) or source.format is not None:
         return None
     if source.delta is not None:
@@ -121,10 +124,10 @@ def check_merge(job: Job, columns: Columns | None) -> Foreseen:
     return Foreseen(query.settings(), query.schema())
 
 
-def check_sink(job: Job, foreseen: Foreseen) -> None:
+def check_sink(job: Job | PlanJob, foreseen: Foreseen) -> None:
     """Raise where the merged stream cannot be written, or not beside what is there."""
     from anabranch.connectors.folder.sink import check_folder
-    from anabranch.connectors.tables.sink import check_table, element_columns
+    from anabranch.connectors.tables.sink import check_table, element_columns, kept_for
     from anabranch.engines.spark.query.start import check_trigger
     from anabranch.jobs.writable import check_writable, nearest
 
@@ -133,12 +136,20 @@ def check_sink(job: Job, foreseen: Foreseen) -> None:
         check_writable(nearest(place), f"{what} ({place})")
     if job.folder is not None:
         check_folder(job.folder, job.checkpoint, job.sink.format)
-    elif job.sink.table is not None and foreseen.columns is not None:
+    if job.sink.table is not None:
+        kept_for(job.sink.table.format, job.sink.table.keep, job.sink.table.compact_every)
+    if job.sink.table is not None and foreseen.columns is not None:
         table = job.sink.table
+        if table.kind == "history":
+            check_one_row(foreseen.columns["kind"].metadata.get(SEVERAL))
         check_table(job.place(table.path), job.checkpoint, table.shape(), element_columns(foreseen.columns))
+    elif job.sink.kafka is not None and foreseen.columns is not None:
+        from anabranch.connectors.kafka.sink import check_records
+
+        check_records(foreseen.columns, job.sink.kafka.values, names_of(job.sink.kafka.key))
 
 
-def check_checkpoint(job: Job, foreseen: Foreseen) -> None:
+def check_checkpoint(job: Job | PlanJob, foreseen: Foreseen) -> None:
     """Raise where the checkpoint is damaged, or was begun with something else than the job has now."""
     from anabranch.engines.spark.query.check import check_sound
 
@@ -146,14 +157,14 @@ def check_checkpoint(job: Job, foreseen: Foreseen) -> None:
     check_begun(job, foreseen)
 
 
-def check_begun(job: Job, foreseen: Foreseen) -> None:
+def check_begun(job: Job | PlanJob, foreseen: Foreseen) -> None:
     """Raise where the checkpoint was begun with something else than the job has now."""
     from anabranch.engines.spark.query.begun_with import BegunWith, check_begun_with
 
     check_begun_with(job.checkpoint, BegunWith(job.sink.fixed(), foreseen.settings, _shards(job)))
 
 
-def _shards(job: Job) -> int | None:
+def _shards(job: Job | PlanJob) -> int | None:
     """How many shards a job has; None where only Spark knows."""
     settings = job.spark.settings()
     if job.spark.shards is not None:

@@ -33,9 +33,21 @@ def check_plan(job: PlanJob, *, embedded: bool, asks: bool = False) -> None:
             except (ValueError, TypeError, OSError, ImportError) as error:
                 error.add_note(f"It is what is read for source {name!r}.")
                 raise
+        if not embedded:
+            _check_on_spark(job)
     except (ValueError, TypeError, OSError, ImportError) as error:
         error.add_note(f"In {job.file}.")
         raise
+
+
+def _check_on_spark(job: PlanJob) -> None:
+    """Raise where the plan, its checkpoint or its sink would be refused once Spark has started."""
+    from anabranch.jobs.beforehand import check_checkpoint, check_sink
+    from anabranch.jobs.foreseen_plan import foreseen
+
+    found = foreseen(job)
+    check_checkpoint(job, found)
+    check_sink(job, found)
 
 
 def readings(job: PlanJob) -> dict[str, str]:

@@ -122,6 +122,12 @@ class PlanJob:
             return self.place(self.sink.quarantine)
         return self.folder / "_quarantine" if self.folder else self.place(f"{self.file.stem}-quarantine")
 
+    def written(self) -> dict[str, Path]:
+        """The folders that it writes to on Spark."""
+        sink = self.folder if self.sink.table is None else self.place(self.sink.table.path)
+        own = {} if sink is None else {"sink": sink}
+        return {**own, "checkpoint": self.checkpoint, "quarantine": self.quarantine}
+
     def rows(self, spark: SparkSession) -> dict[str, Any]:
         """What `anabranch.spark.frame` reads for each source."""
         return {name: self._rows(spark, self.sources[name], given) for name, given in self.ends.items()}

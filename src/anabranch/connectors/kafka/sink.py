@@ -41,6 +41,7 @@ from anabranch.engines.spark.query.seal import seal
 from anabranch.engines.spark.query.start import check_elements, check_streaming, check_trigger, started
 from anabranch.engines.spark.transport.frontier_rows import Frontier, least, without_frontiers
 from anabranch.model.identity import identities
+from anabranch.model.spelling import did_you_mean
 from anabranch.rows.element_columns import REFUSED, TIMES
 from anabranch.rows.layout import names_of
 from anabranch.rows.text import text_of
@@ -102,14 +103,7 @@ def write_kafka(
         error = ValueError(f"an envelope is of the row that its key names, and key is {key!r}")
         error.add_note("Name the columns of the primary key of the table, as merge_changes(key=…) does.")
         raise error
-    if format == ENVELOPES:
-        _check_policy(rows)
-    known = _row_columns(rows) if format == ENVELOPES else rows.columns
-    for column in columns or ():
-        if column not in known:
-            error = ValueError(f"the key is column {column!r}, and there is none")
-            error.add_note(f"The columns are {', '.join(map(repr, known))}.")
-            raise error
+    check_records(rows.schema, format, columns)
     check_streaming(rows)
     place = local_path(checkpoint)
     aside = local_path(quarantine) if quarantine is not None else place / "quarantine"
@@ -256,9 +250,23 @@ def apart(
     return rows.filter(pc.invert(is_stable)), rows.filter(is_stable), frontiers, refused
 
 
-def _check_policy(rows: "DataFrame") -> None:
+def check_records(schema: StructType, form: str, key: Sequence[str] | None) -> None:
+    """Raise where element rows of these columns have not the key of their records, or make no envelopes."""
+    if form == ENVELOPES:
+        _check_policy(schema)
+    known = _row_columns(schema) if form == ENVELOPES else schema.names
+    for column in key or ():
+        if column not in known:
+            error = ValueError(
+                f"the key is column {column!r}, and there is none{did_you_mean(column, known)}"
+            )
+            error.add_note(f"The columns are {', '.join(map(repr, known))}.")
+            raise error
+
+
+def _check_policy(schema: StructType) -> None:
     """Raise where an end may come out later than the row that follows, and would read as its delete."""
-    policy = rows.schema["kind"].metadata.get(POLICY, "HalfFrozen")
+    policy = schema["kind"].metadata.get(POLICY, "HalfFrozen")
     if policy not in ("HalfFrozen", "FollowLeader"):
         error = ValueError(f"envelopes need a row and the end of the one before at once, not {policy}")
         error.add_note("Merge with policy=HalfFrozen(), or send elements: format='json'.")
@@ -267,10 +275,10 @@ def _check_policy(rows: "DataFrame") -> None:
         raise error
 
 
-def _row_columns(rows: "DataFrame") -> list[str]:
+def _row_columns(schema: StructType) -> list[str]:
     """The columns of the rows of the table, which are in one where a name means something else."""
-    names = [name for name in rows.columns if name not in ("kind", *TIMES, REFUSED)]
-    nested = rows.schema[names[0]].dataType if names == ["payload"] else None
+    names = [name for name in schema.names if name not in ("kind", *TIMES, REFUSED)]
+    nested = schema[names[0]].dataType if names == ["payload"] else None
     return nested.fieldNames() if isinstance(nested, StructType) else names
 
 

@@ -96,13 +96,7 @@ def write_table(
     take.
     """
     check_trigger(available_now=available_now, trigger=trigger)
-    if compact_every is not None and compact_every < 1:
-        raise ValueError(f"compact_every is 1 or more, or None, not {compact_every}")
-    if format not in FORMATS:
-        raise ValueError(f"a format of tables is one of {', '.join(FORMATS)}, {format!r} is none")
-    kept = _KEPT[format] if keep is None else span(keep, "keep")
-    if not isinstance(kept, timedelta) or kept < timedelta(0):
-        raise ValueError(f"keep is a length of time such as '7 days', not {keep!r}")
+    kept = kept_for(format, keep, compact_every)
     shape = TableShape(kind, format, names_of(key) or (), open_only=open_only, final=final)
     shape.check()
     place, base = local_path(path), local_path(checkpoint)
@@ -136,6 +130,18 @@ def write_table(
         settings=begins,
         first=first,
     )
+
+
+def kept_for(form: str, keep: str | timedelta | None, compact_every: int | None) -> timedelta:
+    """How long files stay that a table no longer refers to; raises where its upkeep makes no sense."""
+    if compact_every is not None and compact_every < 1:
+        raise ValueError(f"compact_every is 1 or more, or None, not {compact_every}")
+    if form not in FORMATS:
+        raise ValueError(f"a format of tables is one of {', '.join(FORMATS)}, {form!r} is none")
+    kept = _KEPT[form] if keep is None else span(keep, "keep")
+    if not isinstance(kept, timedelta) or kept < timedelta(0):
+        raise ValueError(f"keep is a length of time such as '7 days', not {keep!r}")
+    return kept
 
 
 class Target(Protocol):
