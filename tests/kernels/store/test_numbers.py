@@ -3,10 +3,12 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from numba import njit
 
 from anabranch.kernels.store.numbers import Numbers, give_back
-from anabranch.model.compiled import compiled
 
+compiled = njit(_nrt=False)
+"""Without a cache: one below tests would outlive changes of what these loops call."""
 KEYS = st.tuples(st.sampled_from([0, 1, 2, 1 << 31, 1 << 32, (1 << 64) - 1]), st.integers(0, 12))
 OPERATIONS = st.lists(st.tuples(st.booleans(), st.lists(KEYS, max_size=20)), max_size=20)
 
