@@ -295,3 +295,38 @@ def test_no_spark_is_in_a_process_that_runs_a_plan(tmp_path):
         "sys.exit(any(name.split('.')[0] in ('pyspark', 'py4j') for name in sys.modules))\n"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("of_rows", [True, False], ids=["rows", "elements"])
+def test_a_merge_of_sources_that_end_at_different_times_has_the_events_of_each(of_rows):
+    """Whichever ends first leaves the merge; the job is finished without it."""
+    given = {
+        "long": rows_of(("A", 1), ("B", 30), ("C", 70)),
+        "short": rows_of(("A", 1)),
+        "empty": [],
+    }
+    if not of_rows:
+        given = {
+            name: [Insert({"room": row["room"]}, row["at"], row["at"] + 1) for row in rows]
+            for name, rows in given.items()
+        }
+    for names in (["long", "short"], ["short", "long"], ["empty", "long", "short"], ["short", "short 2"]):
+        inputs = {name: given[name.split()[0]] for name in names}
+        columns, more = (ROOMS, {"start": "at", "disorder": 5}) if of_rows else ({"room": "string"}, {})
+        plan = ab.merge(*(ab.source(name, columns, **more) for name in names))
+        meant = {("A", 1, 2), *([("B", 30, 31), ("C", 70, 71)] if "long" in names else [])}
+        relation = relation_of(ab.run(plan, inputs))
+        assert {(one.payload["room"], one.start, one.end) for one in relation.events()} == meant
+        assert relation.frontier == FOREVER
+
+
+def test_a_job_is_closed_after_one_of_its_sources_has_ended_and_it_was_opened_again():
+    plan = ab.merge(*(ab.source(name, ROOMS, start="at", disorder=5) for name in "ab"))
+    job = plan.open()
+    job.push("a", rows_of(("A", 1)))
+    job.end("a")
+    again = plan.open(job.dump())
+    for one in (job, again):
+        said = [*one.push("b", rows_of(("A", 1), ("B", 9))), *one.close()]
+        assert [row["room"] for row in said if row["kind"] == "insert"] == ["B"]
+        assert said[-1]["kind"] == "stable"

@@ -247,7 +247,10 @@ class Flow:
         if stage.kernel is not None:
             for name, batch in events:
                 self._hand_on(stage, stage.kernel.push(name, batch))
+            merge = _joinable(stage.kernel) if promises else None
             for name, time in promises:
+                if merge is not None and name not in merge.inputs:
+                    continue  # its source is at its end, and it has left
                 if stage.settles is None:
                     self._hand_on(stage, stage.kernel.advance(name, time))
                 else:
