@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 from anabranch.cli.main import command_line
-from anabranch.cli.run import run_in
+from anabranch.cli.run_spark import run_in
 from anabranch.jobs.beforehand import check_job
-from anabranch.jobs.job import read_job
+from anabranch.jobs.job_file import read_job
 
 COMMAND = [sys.executable, "-m", "anabranch.cli.main"]
 MINUTES = 240

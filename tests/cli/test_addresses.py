@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from anabranch.cli.main import MISUSE, main
-from anabranch.jobs.job import read_job
+from anabranch.jobs.job_file import read_job
 
 MERGE = '[merge]\nstart = "at"\n'
 FOLDER, SINK = '[source]\npath = "feeds"\nschema = "at long"\n', '[sink]\npath = "out"\n'
@@ -68,4 +68,4 @@ def test_a_name_with_a_colon_is_a_name_and_a_file_address_is_a_path(tmp_path):
 def test_a_source_of_sparks_may_have_an_address(tmp_path):
     file = tmp_path / "job.toml"
     file.write_text('[source]\nformat = "json"\npath = "s3a://bucket/feeds"\n' + MERGE + SINK)
-    assert read_job(str(file)).source.path == "s3a://bucket/feeds"
+    assert read_job(str(file)).ends["rows"].path == "s3a://bucket/feeds"

@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from anabranch.cli.run import _unmet
+from anabranch.cli.run_spark import unmet
 from anabranch.engines.spark.query.follow import Totals
-from anabranch.jobs.job import read_job
+from anabranch.jobs.job_file import read_job
 
 
 @pytest.mark.parametrize(
@@ -27,12 +27,15 @@ def test_all_was_refused_where_rows_were_and_none_came_out_or_moved_the_stable(c
 
 def test_a_replica_that_only_rows_could_be_of_is_reported_after_a_merge(tmp_path):
     (tmp_path / "job.toml").write_text(
-        "[source]\npath = 'feed'\n[merge]\nstart = 'at'\nreplica = 'who'\ndisorder = 2\nlossy = ['nort']\n"
+        "[source]\npath = 'feed'\nby_replica = false\nschema = 'at long, who string, v long'\n"
+        "[merge]\nstart = 'at'\nreplica = 'who'\ndisorder = 2\nlossy = ['nort']\n"
         "[sink]\npath = 'out'\n"
     )
     met = {"north": SimpleNamespace(elements=300), "south": SimpleNamespace(elements=40)}
     totals = Totals(heard=340, last=SimpleNamespace(replicas=met))
-    assert _unmet(read_job(str(tmp_path / "job.toml")), totals) == [
+    (tmp_path / "feed").mkdir()
+    job = read_job(str(tmp_path / "job.toml"))
+    assert unmet(list(job.sources.values()), totals) == [
         "lossy names replica 'nort', and none of 340 rows is of it, did you mean 'north'? They are of "
         "'north', 'south'"
     ]

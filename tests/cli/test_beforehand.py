@@ -14,8 +14,9 @@ from anabranch.cli.doctor import job as looked_at
 from anabranch.cli.doctor.finding import Request, State
 from anabranch.engines.spark.query.begun_with import BegunWith, keep_begun_with
 from anabranch.engines.spark.query.checkpoint import CheckpointError
-from anabranch.jobs.beforehand import check_job, check_merge, known_columns
-from anabranch.jobs.job import read_job
+from anabranch.jobs.beforehand import check_job, foreseen
+from anabranch.jobs.job_file import read_job
+from anabranch.jobs.opened_sources import known_columns
 from anabranch.kernels.store.saved import StateFormatError
 
 SOURCE = '[source]\npath = "feeds"\nschema = "sensor string, level double, at timestamp"\n'
@@ -56,7 +57,7 @@ def test_a_job_that_would_run_is_let_through_and_nothing_is_made(place):
     job = job_of(place, SOURCE, MERGE, SINK, SPARK)
     check_job(job)
     assert sorted(place.rglob("*")) == [*there, place / "job.toml"]
-    assert known_columns(job).schema.names == ["sensor", "level", "at", "replica"]
+    assert known_columns(job)["rows"].schema.names == ["sensor", "level", "at", "replica"]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +91,7 @@ def test_a_mistake_is_told_without_spark(place, text, words):
 
 def test_a_lag_is_a_length_of_time_that_a_checkpoint_tells_in_words(place):
     job = job_of(place, SOURCE, MERGE, LAG.format("'5 min'"), SINK, SPARK)
-    settings = check_merge(job, known_columns(job)).settings
+    settings = foreseen(job, known_columns(job)).settings
     assert settings["merge: policy"] == "half-frozen, 5 minutes behind"
 
 
@@ -98,10 +99,10 @@ def test_columns_are_known_from_files_topics_and_text(place):
     rows = pa.table({"sensor": ["a"], "at": pa.array([1], pa.timestamp("us", "UTC"))})
     pq.write_table(rows, place / "feeds" / "east" / "1.parquet")
     job = job_of(place, '[source]\npath = "feeds"\n', MERGE, SINK)
-    assert known_columns(job).schema.names == ["sensor", "at", "replica"]
+    assert known_columns(job)["rows"].schema.names == ["sensor", "at", "replica"]
     topics = job_of(place, KAFKA, "topics = ['a', 'b']\nkey = 'k'\nvalues = 'debezium'\n", MERGE, SINK)
-    assert known_columns(topics).schema.names == ["id", "at", "op", "time", "k", "replica"]
-    assert known_columns(job_of(place, '[source]\nformat = "rate"\n', MERGE, SINK)) is None
+    assert known_columns(topics)["rows"].schema.names == ["id", "at", "op", "time", "k", "replica"]
+    assert known_columns(job_of(place, '[source]\nformat = "rate"\n', MERGE, SINK)) == {}
 
 
 def begin(job, settings):
@@ -141,7 +142,7 @@ def begin(job, settings):
 )
 def test_a_job_that_its_checkpoint_refuses_is_refused_before_rows_come(place, text, words):
     job = job_of(place, SOURCE, MERGE, SINK, SPARK)
-    begin(job, check_merge(job, known_columns(job)).settings)
+    begin(job, foreseen(job, known_columns(job)).settings)
     check_job(job)
     other = job_of(place, text)
     with pytest.raises((CheckpointError, StateFormatError), match=words):
@@ -162,8 +163,7 @@ def test_a_table_of_another_kind_is_told_without_spark(place):
     from anabranch.connectors.tables.sink import TableShape, element_columns
 
     job = job_of(place, SOURCE, MERGE, TABLE)
-
-    columns = element_columns(check_merge(job, known_columns(job)).columns)
+    columns = element_columns(foreseen(job, known_columns(job)).columns)
     shape = TableShape("elements", "delta")
     shape.target(place / "table", "0a1b2c3d", columns, place / "mark").prepare()
     with pytest.raises(ValueError, match="is a table that this query did not make"):
@@ -208,7 +208,7 @@ def test_a_package_that_a_job_needs_and_is_not_installed_is_trouble(place, packa
     code = (
         "from anabranch.cli.doctor import packages\n"
         "from anabranch.cli.doctor.finding import Request\n"
-        "from anabranch.jobs.job import read_job\n"
+        "from anabranch.jobs.job_file import read_job\n"
         "import json\n"
         "found = packages.optional(Request(read_job('job.toml')))\n"
         "print(json.dumps({one.what: one.state for one in found}))\n"

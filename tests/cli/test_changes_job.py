@@ -19,7 +19,8 @@ from anabranch.cli.doctor.finding import Request, State
 from anabranch.cli.plan import plan
 from anabranch.engines.spark.session.jvm import SHORT_LIVED
 from anabranch.jobs.delta_sections import DeltaSourceSection
-from anabranch.jobs.job import Job, read_job
+from anabranch.jobs.job import Job
+from anabranch.jobs.job_file import read_job
 from anabranch.jobs.merge_sections import ChangesSection
 from anabranch.model.batch import Batch
 
@@ -105,7 +106,7 @@ def test_a_program_may_have_changes_too(tmp_path):
         "SINK = {'path': 'out'}\n"
     )
     found = read_job(job_file(tmp_path, text, name="job.py"))
-    given = found.merge.arguments()
+    given = found.plan.arguments()
     assert (given["key"], given["ops"], given["op"]) == (["id"], {"4": "update"}, "op")
     assert isinstance(given["policy"], EveryChange)
     with pytest.raises(ValueError, match="one of MERGE and CHANGES, and this has both"):
@@ -117,7 +118,7 @@ def test_the_jobs_of_the_documentation_are_jobs(tmp_path, page):
     found = re.findall(r"```toml\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
     assert found
     for text in found:
-        assert isinstance(job(tmp_path, text).merge, ChangesSection)
+        assert isinstance(job(tmp_path, text).plan, ChangesSection)
 
 
 def put(folder: Path, *rows: dict) -> None:
@@ -172,19 +173,23 @@ def lake(folder: Path) -> None:
 def test_a_plan_says_what_columns_of_changes_are_and_in_which_order_they_count(spark, tmp_path):
     lake(tmp_path / "lake")
     found = job(tmp_path, DELTA, "version = 'at'\nstart = 'snapshot'\n", CHANGES, TIME, SINK)
-    rows = found.rows(spark)
+    rows = found.rows(spark)["rows"]
     assert (rows.feeds.start, rows.feeds.versions) == ("snapshot", 100)
-    told = str(plan(found, rows, found.merge.merged(rows)))
+    stream, _ = found.frame(spark)
+    told = str(plan(found, found.stream, stream, embedded=False))
     assert f"Delta tables: home {tmp_path}/lake/home, mirror {tmp_path}/lake/mirror" in told
-    assert "id       bigint: payload, names the row" in told
-    assert "left     bigint: payload\n" in told
+    assert "id       int64: payload, names the row" in told
+    assert "left     int64: payload\n" in told
     assert "op       string: what happened: insert, update" in told
-    assert "time     timestamp: when it was committed" in told
+    assert "time     timestamp[us, tz=UTC]: when it was committed" in told
     assert "at most 1 second after changes that were committed later" in told
     assert "those of a key count in the order in which they are read" in told
     by_time = job(tmp_path, DELTA, "time = false\n", CHANGES, TIME, "by_time = true\n", SINK)
-    assert by_time.rows(spark).schema.names == ["id", "left", "op", "replica"]
-    assert "count by commit time" in plan(by_time, rows, by_time.merge.merged(rows)).time
+    assert by_time.rows(spark)["rows"].schema.names == ["id", "left", "op", "replica"]
+    by_time = job(tmp_path, DELTA, CHANGES, TIME, "by_time = true\n", SINK)
+    stream, _ = by_time.frame(spark)
+    found = plan(by_time, by_time.stream, stream, embedded=False)
+    assert "count by commit time" in found.sources["rows"].time
 
 
 def test_the_doctor_says_whether_the_changes_of_tables_are_fed(tmp_path):

@@ -17,7 +17,7 @@ from anabranch.cli.doctor.checks import findings
 from anabranch.cli.doctor.finding import Request, State, failed, ok
 from anabranch.cli.main import main
 from anabranch.engines.spark.session.jvm import SHORT_LIVED
-from anabranch.jobs.job import read_job
+from anabranch.jobs.job_file import read_job
 
 MERGE = '[merge]\nstart = "at"\n'
 SINK = '[sink]\npath = "out"\n'
@@ -82,7 +82,7 @@ def test_everything_in_trouble_is_told_at_once_with_a_way_to_mend_it(tmp_path):
     assert set(bad) == expected
     assert all(check["mend"] for check in bad.values()), bad
     assert "'strat'" in checks["job"]["found"]
-    assert any("'start'" in line for line in checks["job"]["mend"])
+    assert "did you mean 'start'" in checks["job"]["found"]
     assert "JAVA_HOME" in checks["java"]["found"]
     assert "/bin/false" in checks["workers"]["found"]
     assert "Install one" in checks["spark"]["mend"][0]
@@ -296,6 +296,30 @@ def test_a_source_is_a_folder_with_files_whose_columns_are_known(tmp_path):
     assert source().state is State.TROUBLE
     assert "3.parquet cannot be read" in source().found
     assert source("format = 'rate'").state is State.NOTE
+
+
+def test_each_source_of_a_plan_is_looked_at(tmp_path):
+    text = """
+    [sources.readings]
+    path = "feeds"
+    columns = { room = "string", at = "int64" }
+    start = "at"
+    disorder = 1
+    [plan]
+    steps = ["sort"]
+    """
+    (tmp_path / "job.toml").write_text(text + SINK)
+
+    def looked_at(check):
+        return only(check(Request(read_job(str(tmp_path / "job.toml")))))
+
+    assert looked_at(job.source).state is State.TROUBLE
+    assert "feeds is not there" in looked_at(job.source).found
+    (tmp_path / "feeds").mkdir()
+    assert looked_at(job.source).found.startswith("readings: ")
+    pq.write_table(pa.table({"at": [1]}), tmp_path / "feeds" / "1.parquet")
+    assert "has no column 'room'" in looked_at(job.source).found
+    assert "has no column" not in looked_at(job.merge).found
 
 
 def test_files_of_another_query_in_the_sink_are_trouble(tmp_path):

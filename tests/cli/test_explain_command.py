@@ -55,9 +55,39 @@ def test_a_plan_that_means_nothing_is_told_as_misuse(job, tmp_path, capsys):
     assert "job.toml" in told
 
 
-def test_a_merge_by_itself_is_no_plan(tmp_path, capsys):
-    (tmp_path / "job.toml").write_text(
-        '[source]\npath = "feeds"\n[merge]\nstart = "at"\nkind = "kind"\n[sink]\npath = "out"\n'
-    )
+MERGE = """
+[merge]
+start = "at"
+disorder = 2
+replica = "replica"
+lossy = true
+
+[sink]
+path = "out"
+"""
+SCHEMA = '[source]\npath = "feeds"\nby_replica = true\nschema = "room string, level long, at long"\n'
+
+
+def explained(folder, text, capsys):
+    (folder / "job.toml").write_text(text)
+    assert main(["explain", str(folder / "job.toml"), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_merge_is_explained_as_the_plan_of_one_source_and_one_merge(tmp_path, capsys):
+    (tmp_path / "feeds").mkdir()
+    merge = explained(tmp_path, SCHEMA + MERGE, capsys)
+    plan = explained(tmp_path, PLAN.replace('{ filter = "level > 3" }, ', ""), capsys)
+    assert merge.pop("sources") == ["rows"]
+    assert plan.pop("sources") == ["readings"]
+    named = [line.replace("readings", "rows") for line in plan.pop("plan")]
+    assert [line.split() for line in merge.pop("plan")] == [line.split() for line in named]
+    assert merge == plan
+
+
+def test_columns_that_only_spark_knows_are_asked_of_it_by_a_check(tmp_path, capsys):
+    (tmp_path / "job.toml").write_text('[source]\nformat = "rate"\n' + MERGE)
     assert main(["explain", str(tmp_path / "job.toml")]) == 2
-    assert "--check" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "the columns of format 'rate' are known to Spark alone" in told
+    assert "--check starts Spark" in told

@@ -4,7 +4,7 @@ import pytest
 
 from anabranch.cli.main import MISUSE, main
 from anabranch.jobs.environment import filled
-from anabranch.jobs.job import read_job
+from anabranch.jobs.job_file import read_job
 
 JOB = """
 [source]
@@ -28,7 +28,7 @@ def test_names_are_filled_in_wherever_a_job_has_a_text(tmp_path, monkeypatch):
     monkeypatch.setenv("PREFIX", "live")
     (tmp_path / "job.toml").write_text(JOB)
     job = read_job(str(tmp_path / "job.toml"))
-    asked = job.source.kafka.asked()
+    asked = job.ends["rows"].kafka.asked()
     assert [(one.name, one.servers) for one in asked] == [("live-east", "host:9092"), ("west", "host:9092")]
     assert asked[0].config == {"sasl.password": "aliveb", "sasl.username": "${PREFIX}"}
     assert job.folder == tmp_path / "live" / "out"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from anabranch.jobs.job import read_job
+from anabranch.jobs.job_file import read_job
 
 ENDS = """
 [source]
@@ -35,5 +35,5 @@ def test_any_answer_will_do(tmp_path, answer):
 
 
 def test_none_is_needed_of_one_stream_nor_of_replicas_that_say_stable(tmp_path):
-    assert "lossy" not in job(tmp_path, 'disorder = "1 minute"').merge.arguments()
-    assert "lossy" not in job(tmp_path, 'replica = "replica"', 'kind = "kind"').merge.arguments()
+    assert "lossy" not in job(tmp_path, 'disorder = "1 minute"').plan.arguments()
+    assert "lossy" not in job(tmp_path, 'replica = "replica"', 'kind = "kind"').plan.arguments()

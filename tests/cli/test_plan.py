@@ -2,7 +2,7 @@
 
 import pytest
 
-from anabranch.cli.plan import _time
+from anabranch.cli.plan import time_of_events
 from anabranch.jobs.merge_sections import MergeSection
 
 
@@ -28,4 +28,5 @@ from anabranch.jobs.merge_sections import MergeSection
     ],
 )
 def test_spans_of_a_plan_are_told_with_their_units(given, said):
-    assert _time(MergeSection(start="at", **given)) == said
+    merge = MergeSection(start="at", **given).checked()
+    assert time_of_events(merge.layout) == said

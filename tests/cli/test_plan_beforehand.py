@@ -4,8 +4,9 @@ import pytest
 from cli.test_beforehand import begin
 
 from anabranch.cli.main import main
-from anabranch.jobs.foreseen_plan import foreseen
-from anabranch.jobs.job import read_job
+from anabranch.jobs.beforehand import foreseen
+from anabranch.jobs.job_file import read_job
+from anabranch.jobs.opened_sources import known_columns
 
 JOB = """
 [sources.readings]
@@ -110,7 +111,7 @@ def test_what_spark_would_refuse_is_told_by_check(place, capsys, text, words):
 )
 def test_a_plan_that_its_checkpoint_refuses_is_refused_by_check(place, capsys, old, new, words):
     job = job_of(place, JOB)
-    begin(job, foreseen(job).settings)
+    begin(job, foreseen(job, known_columns(job)).settings)
     assert check(place, JOB) == 0
     assert check(place, replaced(('disorder = "10 minutes"', 'disorder = "20 minutes"'))) == 0
     assert check(place, replaced((old, new))) == 2

@@ -34,7 +34,7 @@ from anabranch.engines.spark.query.follow import stoppable
 from anabranch.engines.spark.query.status import Replica, Status
 from anabranch.engines.spark.session.jvm import SHORT_LIVED
 from anabranch.jobs.ends import SinkSection
-from anabranch.jobs.job import read_job
+from anabranch.jobs.job_file import read_job
 from anabranch.jobs.merge_sections import MergeSection
 from anabranch.jobs.sections import SparkSection
 from anabranch.model.batch import Batch
@@ -59,7 +59,7 @@ def job_file(folder: Path, *parts: str, name: str = "job.toml") -> str:
             SOURCE + MERGE + SINK + "[spork]\n",
             ["[spork] is no table", "'spark'", "source, merge, changes, sink, spark"],
         ),
-        (SOURCE + MERGE, ["a table [sink]", "path, kafka, table, checkpoint"]),
+        (SOURCE + MERGE, ["the sink is standard output", "--engine embedded"]),
         (
             SOURCE + MERGE + "identiy = ['a']\n" + SINK,
             ["[merge] has no key 'identiy'", "'identity'", "on_late"],
@@ -113,7 +113,7 @@ def test_a_job_that_is_not_one_is_refused_before_spark_starts(tmp_path, capsys, 
     ("text", "words"),
     [
         ("MERGE = SINK = {}\n", ["rows(spark)"]),
-        ("def rows(spark): pass\nMERGE = {'start': 'at'}\n", ["dict SINK", "checkpoint"]),
+        ("def rows(spark): pass\nMERGE = {'start': 'at'}\n", ["the sink is standard output", "[sink]"]),
         (
             "def rows(spark): pass\nMERGE = {'strat': 'at'}\nSINK = {'path': 'o'}\n",
             ["MERGE has no key", "'start'"],
@@ -145,6 +145,7 @@ def test_the_keys_of_a_job_are_the_arguments_of_the_functions_they_are_for():
     assert {*MergeSection.__struct_fields__} == keywords(ab.merge)
     assert {*SinkSection.__struct_fields__} == keywords(ab.write_folder) - {"name"} | {
         "path",
+        "file",
         "kafka",
         "table",
     }
@@ -164,7 +165,7 @@ def test_words_of_a_job_are_the_values_they_stand_for(tmp_path):
         "policy = {name = 'quorum', lag = 60, fraction = 0.6}\npace = 'fastest'\non_invalid = 'raise'\n"
         "on_broken = 'generalise'\non_late = 'drop'\ndisorder = '30 seconds'\nlossy = ['a']\n"
     )
-    given = read_job(job_file(tmp_path, SOURCE, MERGE, words, SINK)).merge.arguments()
+    given = read_job(job_file(tmp_path, SOURCE, MERGE, words, SINK)).plan.arguments()
     assert given["policy"] == Quorum(lag=60, fraction=0.6)
     assert given["pace"] is Pace.FASTEST
     answers = [given[name] for name in ("on_invalid", "on_broken", "on_late")]
@@ -182,7 +183,7 @@ def test_a_program_may_give_values_instead_of_words(tmp_path):
         "SINK = {'path': 'out', 'checkpoint': '/elsewhere'}\n"
     )
     job = read_job(job_file(tmp_path, text, name="job.py"))
-    given = job.merge.arguments()
+    given = job.plan.arguments()
     assert (given["policy"], given["pace"]) == (FinalOnly(lag=3), Pace.FASTEST)
     assert isinstance(given["on_late"], Quarantine)
     assert given["disorder"] == timedelta(seconds=3)
@@ -377,10 +378,10 @@ def test_a_check_explains_the_plan_and_starts_nothing(tmp_path):
     assert done.stderr == ""
     said = done.stdout
     assert "R3: payload and start are a key in every input; perfect is not declared for every replica" in said
-    assert "at     timestamp: the start of the lifetime" in said
-    assert "room   bigint: payload, tells events apart" in said
-    assert "noise  bigint: payload, carried along" in said
-    assert "line   string: who says it" in said
+    assert "at     timestamp[us, tz=UTC]: the start of the lifetime" in said
+    assert "room   int64: payload, tells events apart" in said
+    assert "noise  int64: payload, carried along" in said
+    assert "line   string: the replica that sends it" in said
     assert "at most 1 second after" in said
     assert f"checkpoint {tmp_path}/out/_checkpoint: begins anew" in said
     assert [file.name for file in tmp_path.iterdir()] == ["job.py"]

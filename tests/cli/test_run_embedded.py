@@ -7,7 +7,7 @@ import sys
 import pyarrow.parquet as pq
 import pytest
 
-from anabranch import Insert, Relation, read
+from anabranch import FOREVER, Insert, Relation, read
 from anabranch.cli.main import main
 
 SOURCE = """
@@ -153,12 +153,116 @@ def test_a_single_file_is_not_there_where_the_run_was_interrupted(tmp_path):
     assert [file.name for file in tmp_path.iterdir() if file.suffix not in (".py",)] == []
 
 
-def test_a_job_without_a_plan_needs_spark(tmp_path, capsys):
-    (tmp_path / "job.toml").write_text(
-        '[source]\npath = "feeds"\n[merge]\nstart = "at"\nkind = "kind"\n[sink]\npath = "out"\n'
+MERGE = """
+[source]
+path = "feeds"
+schema = "room string, level long, at timestamp"
+
+[merge]
+start = "at"
+duration = "5 minutes"
+disorder = "10 minutes"
+replica = "replica"
+lossy = true
+"""
+
+
+def merged(place, text, sink='path = "merged"', *options):
+    (place / "merge.toml").write_text(f"{text}\n[sink]\n{sink}\n")
+    return main(["run", str(place / "merge.toml"), "--engine", "embedded", *options])
+
+
+def test_a_merge_gives_what_its_plan_gives(place, capsys):
+    assert merged(place, MERGE) == 0
+    told = capsys.readouterr().err
+    assert "all was read: 8 in, 4 out, 2 malformed; stable to ∞" in told
+    (place / "job.toml").write_text(
+        SOURCE.replace('{ filter = "level > 3" }, ', "") + '[sink]\npath = "out"\n'
     )
-    assert main(["run", str(tmp_path / "job.toml"), "--engine", "embedded"]) == 2
-    assert "[plan]" in capsys.readouterr().err
+    assert main(["run", str(place / "job.toml"), "--engine", "embedded"]) == 0
+    assert rooms(place / "merged") == rooms(place / "out") == ["A", "B", "C", "low"]
+    refused = [
+        sorted(
+            (row["rule"], row["place"], row["raw"]) for row in map(json.loads, file.read_text().splitlines())
+        )
+        for file in (*place.glob("merged/_quarantine/*"), *place.glob("out/_quarantine/*"))
+    ]
+    assert len(refused) == 2
+    assert refused[0] == refused[1]
+
+
+def test_changes_are_merged_as_the_rows_of_a_table(tmp_path):
+    rows = {
+        "east": [
+            ("c", 1, 1, 3),
+            ("c", 2, 2, 1),
+            ("u", 5, 1, 4),
+            ("d", 6, 2, None),
+            ("stable", None, None, None),
+        ],
+        "west": [("c", 2, 2, 1), ("c", 1, 1, 3), ("stable", 4, None, None)],
+    }
+    for replica, changes in rows.items():
+        (tmp_path / "feeds" / replica).mkdir(parents=True)
+        lines = [dict(zip(("op", "at", "id", "price"), one, strict=True)) for one in changes]
+        text = "".join(
+            json.dumps({key: v for key, v in one.items() if v is not None}) + "\n" for one in lines
+        )
+        (tmp_path / "feeds" / replica / "1.jsonl").write_text(text)
+    text = (
+        '[source]\npath = "feeds"\nschema = "op string, at long, id long, price long"\n'
+        '[changes]\nkey = "id"\ntime = "at"\nreplica = "replica"\n'
+    )
+    assert merged(tmp_path, text) == 0
+    relation = Relation()
+    for batch in read(str(tmp_path / "merged")):
+        relation.apply(batch)
+    found = sorted((one.payload["id"], one.payload["price"], one.start, one.end) for one in relation.events())
+    assert found == [(1, 3, 1, 5), (1, 4, 5, FOREVER), (2, 1, 2, 6)]
+
+
+def test_a_merge_does_with_refused_rows_what_it_says(place, capsys):
+    assert merged(place, MERGE + 'on_invalid = "drop"\n', 'path = "merged"', "--strict") == 0
+    assert not (place / "merged" / "_quarantine").exists()
+    assert merged(place, MERGE + 'on_invalid = "raise"\n', 'path = "other"') == 2
+    assert "1.jsonl:4" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "sink", "words"),
+    [
+        (
+            '[source]\nformat = "rate"\n' + MERGE[MERGE.index("[merge]") :],
+            'path = "o"',
+            "format 'rate' of Spark",
+        ),
+        (
+            MERGE,
+            'table = { path = "t", kind = "history", format = "parquet" }',
+            "[sink.table] is written by Spark",
+        ),
+        (
+            MERGE.replace("at timestamp", "at timestamp, who string").replace(
+                'replica = "replica"', 'replica = "who"'
+            ),
+            'path = "o"',
+            "replicas are named by what they are read from, in column 'replica', and replica is 'who'",
+        ),
+    ],
+)
+def test_a_piece_of_a_merge_that_needs_spark_is_named(place, capsys, text, sink, words):
+    assert merged(place, text, sink) == 2
+    told = capsys.readouterr().err
+    assert words in told
+    assert "--engine" in told
+
+
+def test_rows_of_a_program_that_spark_reads_are_named(tmp_path, capsys):
+    (tmp_path / "job.py").write_text(
+        "def rows(spark): return 'feeds'\nMERGE = {'start': 'at', 'disorder': 1}\nSINK = {'path': 'out'}\n"
+    )
+    assert main(["run", str(tmp_path / "job.py"), "--engine", "embedded"]) == 2
+    assert "is read by a function of Spark's session" in capsys.readouterr().err
 
 
 def test_no_spark_is_in_the_process(place):

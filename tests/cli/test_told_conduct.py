@@ -2,10 +2,11 @@
 
 from datetime import timedelta
 
+from anabranch import source
 from anabranch.cli.micro_batches import Lines
+from anabranch.cli.run_spark import vouching_of
 from anabranch.engines.spark.query.follow import Totals
 from anabranch.engines.spark.query.status import Replica, Status
-from anabranch.jobs.merge_sections import ChangesSection, MergeSection
 from anabranch.model.time import BEGINNING
 
 LINES = Lines(timedelta(microseconds=1))
@@ -60,12 +61,25 @@ def test_the_summary_counts_what_was_dropped_and_changes_of_every_kind():
 
 
 def test_who_decides_is_said_in_words():
-    def vouching(**more):
-        return MergeSection(start="at", **more).vouching()
+    def vouching(name="rows", **more):
+        columns = dict.fromkeys(("who", "kind", "op", "id"), "string") | {"at": "int64"}
+        return vouching_of([source(name, columns, start="at", **more).node])
 
-    assert vouching(replica="who", lossy=True).startswith("what only one replica has stays (lossy)")
-    complete = "the replica that is furthest decides what is there (complete)"
-    assert vouching(replica="who", lossy=False) == vouching(replica="who", kind="kind") == complete
-    assert vouching(replica="who", lossy=["west"]).startswith("of all replicas but west, ")
-    assert vouching() is None
-    assert ChangesSection(key="id", time="at", replica="who").vouching() == complete
+    (lossy,) = vouching(replica="who", disorder=1, lossy=True)
+    assert lossy.startswith("what only one replica has stays (lossy)")
+    complete = ["the replica that is furthest decides what is there (complete)"]
+    assert (
+        vouching(replica="who", disorder=1, lossy=False) == vouching(replica="who", kind="kind") == complete
+    )
+    (some,) = vouching(replica="who", disorder=1, lossy=["west"])
+    assert some.startswith("of all replicas but west, ")
+    assert vouching(disorder=1) == []
+    assert vouching(replica="who", key="id", op="op") == complete
+
+
+def test_of_several_sources_those_of_replicas_are_told_by_name():
+    columns = {"who": "string", "at": "int64"}
+    alone = source("alone", columns, start="at", disorder=1)
+    several = source("several", columns, start="at", disorder=1, replica="who", lossy=False)
+    (told,) = vouching_of([alone.node, several.node])
+    assert told.startswith("several: the replica that is furthest")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from anabranch.jobs.job import read_job
+from anabranch.jobs.job_file import read_job
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import anabranch as ab
-from anabranch.jobs.job import read_job
-from anabranch.jobs.plan_job import PlanJob
+from anabranch.jobs.job import Job
+from anabranch.jobs.job_file import read_job
 
 COLUMNS = {"op": "string", "at": "int64", "who": "string", "id": "int64", "v": "string"}
 SOURCE = """
@@ -22,11 +22,11 @@ replicas = ["a", "b"]
 MERGED = '[{ merge = { policy = "every-change", remember = 9 } }, { filter = "v == \'x\'" }]'
 
 
-def job(folder: Path, steps: str) -> PlanJob:
+def job(folder: Path, steps: str) -> Job:
     (folder / "people.jsonl").touch()
     (folder / "job.toml").write_text(f"{SOURCE}\n[plan]\nsteps = {steps}\n")
     found = read_job(str(folder / "job.toml"))
-    assert isinstance(found, PlanJob)
+    assert isinstance(found, Job)
     return found
 
 

@@ -8,8 +8,8 @@ import pytest
 import anabranch as ab
 from anabranch.cli.main import main
 from anabranch.jobs.beforehand import check_job
-from anabranch.jobs.job import read_job
-from anabranch.jobs.sampled_keys import of_merge
+from anabranch.jobs.job_file import read_job
+from anabranch.jobs.sampled_keys import remarks
 
 REPLICAS = """
 [sources.readings]
@@ -160,7 +160,7 @@ def test_as_it_is_written_a_merge_would_run(place):
     (place / "job.toml").write_text(MERGE)
     job = read_job(str(place / "job.toml"))
     check_job(job)
-    assert of_merge(job) == []
+    assert remarks(job) == []
 
 
 @pytest.mark.parametrize(("text", "wrong"), [*variants(MERGE)])
@@ -171,7 +171,7 @@ def test_a_merge_with_a_misspelt_word_is_refused_or_reported_before_spark_starts
         check_job(job)
     except (ValueError, TypeError, OSError):
         return
-    assert any(f"has column {wrong!r}" in words for words in of_merge(job))
+    assert any(f"has column {wrong!r}" in words for words in remarks(job))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Plans in job files: what they mean, and what is told of those that mean nothing."""
 
+import inspect
 import json
 from pathlib import Path
 
@@ -9,12 +10,15 @@ import pytest
 
 import anabranch as ab
 from anabranch import col
-from anabranch.jobs.job import read_job
-from anabranch.jobs.plan_beforehand import check_plan
-from anabranch.jobs.plan_job import PlanJob
+from anabranch.jobs.beforehand import check_job
+from anabranch.jobs.job import Job
+from anabranch.jobs.job_file import read_job
 from anabranch.jobs.plan_sections import StepSection
 from anabranch.jobs.sections import keys
-from anabranch.jobs.step_sections import NOT_STEPS, operators
+from anabranch.jobs.step_sections import NO_OPERATORS, NOT_STEPS
+from anabranch.plan.replicas import Replicas
+from anabranch.plan.replicas_of_changes import ReplicasOfChanges
+from anabranch.plan.windowed import Windowed
 
 SOURCE = """
 [sources.readings]
@@ -26,12 +30,12 @@ disorder = 2
 ROOMS = {"room": "string", "level": "int64", "at": "int64"}
 
 
-def job(folder: Path, text: str) -> PlanJob:
+def job(folder: Path, text: str) -> Job:
     rows = [{"room": "A", "level": 5, "at": 1}, {"room": "B", "level": 2, "at": 3}]
     (folder / "readings.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "job.toml").write_text(text)
     found = read_job(str(folder / "job.toml"))
-    assert isinstance(found, PlanJob)
+    assert isinstance(found, Job)
     return found
 
 
@@ -130,9 +134,23 @@ def row(values):
     return {"n": 1}
 
 
-def test_every_method_that_gives_a_stream_is_a_step_or_says_why_not():
-    given = {*operators(), "merge"}
-    assert {*keys(StepSection)} == given - {*NOT_STEPS}
+def neither_step_nor_listed():
+    """The public methods of what a plan is built of that a file can not have and that nothing lists."""
+    kinds = (ab.Stream, Windowed, Replicas, ReplicasOfChanges)
+    methods = {name for kind in kinds for name, _ in inspect.getmembers(kind, inspect.isfunction)}
+    public = {name for name in methods if not name.startswith("_")}
+    return public - {*keys(StepSection), *NOT_STEPS, *NO_OPERATORS}
+
+
+def test_every_public_method_is_a_step_or_listed_as_none():
+    assert neither_step_nor_listed() == set()
+    assert {"session", "rows", "apply", "alter_lifetime", "join", "window"} <= {*keys(StepSection)}
+    assert {*NOT_STEPS} == {"tap"}
+
+
+def test_a_method_that_is_neither_is_found(monkeypatch):
+    monkeypatch.setattr(ab.Stream, "snapshot", lambda self: 3, raising=False)
+    assert neither_step_nor_listed() == {"snapshot"}
 
 
 @pytest.mark.parametrize(
@@ -249,7 +267,7 @@ def test_a_plan_of_one_stream_in_a_program_is_read_too(tmp_path):
             "SINK = {'file': 'out.jsonl'}\n"
         )
         found = read_job(str(tmp_path / "job.py"))
-        assert isinstance(found, PlanJob)
+        assert isinstance(found, Job)
         assert found.inputs() == {"readings": tmp_path / "rows.jsonl"}
         assert "filter level > 3" in found.stream.explain()
 
@@ -367,14 +385,14 @@ class TestBeforehand:
     def test_what_is_not_there_is_told_with_the_source(self, tmp_path):
         found = job(tmp_path, SOURCE.replace("readings.jsonl", "feeds") + "[plan]\n")
         with pytest.raises(FileNotFoundError, match="is not there") as raised:
-            check_plan(found, embedded=True)
+            check_job(found, embedded=True)
         assert "source 'readings'" in told(raised.value)
 
     def test_a_column_that_a_file_lacks_is_told_before_anything_runs(self, tmp_path):
         found = job(tmp_path, SOURCE.replace("readings.jsonl", "rows.parquet") + "[plan]\n")
         pq.write_table(pa.table({"room": ["A"], "at": [1]}), tmp_path / "rows.parquet")
         with pytest.raises(TypeError, match="has no column 'level'"):
-            check_plan(found, embedded=True)
+            check_job(found, embedded=True)
 
     def test_a_table_is_looked_at_for_its_columns(self, tmp_path):
         from deltalake import DeltaTable
@@ -382,28 +400,28 @@ class TestBeforehand:
         columns = pa.schema([("id", pa.int64())])
         text = SOURCE.replace('path = "readings.jsonl"', 'delta = { tables = "stock", time = "at" }')
         with pytest.raises(ValueError, match="no Delta table") as raised:
-            check_plan(job(tmp_path, f"{text}[plan]\n"), embedded=True)
+            check_job(job(tmp_path, f"{text}[plan]\n"), embedded=True)
         assert "source 'readings'" in told(raised.value)
         DeltaTable.create(tmp_path / "stock", columns, configuration={"delta.enableChangeDataFeed": "true"})
         with pytest.raises(TypeError, match="has no column 'room'"):
-            check_plan(job(tmp_path, f"{text}[plan]\n"), embedded=True)
+            check_job(job(tmp_path, f"{text}[plan]\n"), embedded=True)
 
     def test_a_folder_that_has_files_is_not_written_to_without_spark(self, tmp_path):
         found = job(tmp_path, f'{SOURCE}[plan]\n[sink]\npath = "out"\n')
         (tmp_path / "out").mkdir()
         (tmp_path / "out/old.parquet").touch()
         with pytest.raises(FileExistsError, match=r"old\.parquet"):
-            check_plan(found, embedded=True)
+            check_job(found, embedded=True)
 
     def test_a_sink_is_written_by_the_engine_that_can(self, tmp_path):
         found = job(tmp_path, f'{SOURCE}[plan]\n[sink]\nfile = "out.jsonl"\n')
-        check_plan(found, embedded=True)
+        check_job(found, embedded=True)
         with pytest.raises(ValueError, match="Spark writes to folders") as raised:
-            check_plan(found, embedded=False)
+            check_job(found, embedded=False)
         assert "--engine embedded" in told(raised.value)
         text = f'{SOURCE}[plan]\n[sink.kafka]\ntopic = "out"\nservers = "localhost:1"\n'
         with pytest.raises(ValueError, match="is written by Spark"):
-            check_plan(job(tmp_path, text), embedded=True)
+            check_job(job(tmp_path, text), embedded=True)
 
     def test_what_is_written_is_apart_from_what_is_read(self, tmp_path):
         with pytest.raises(ValueError, match="does not write where it reads"):

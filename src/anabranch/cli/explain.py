@@ -1,10 +1,12 @@
-"""Say what a plan does, and why it is done so.
+"""Say what a job does, and why it is done so.
 
-Operators from the last to the sources, what may be relied on of what comes of each, and the case of every
-merge with its reason. Nothing is read and nothing is written.
+Operators from the last to the sources, what may be relied on in the result of each, and the case of every
+merge with its reason. Nothing is written, and no row is read.
 
-FILE is a job that has a plan: a .toml file with [sources.NAME] and [plan], or a .py file with a stream (or a
-function plan() that gives one), as anabranch run takes it.
+FILE is a job, as anabranch run takes it: a .toml file with [sources.NAME] and [plan], or with [source] and
+[merge] or [changes]; or a .py file with a stream, a function plan() or a function rows(spark). Where [source]
+has no schema, the columns are those of its files; where only Spark knows the columns, as of rows(spark),
+anabranch run FILE --check explains the job.
 
 Exit status: 0 it is told, 2 misuse, or what is wrong with the plan.
 
@@ -23,7 +25,7 @@ from anabranch.cli.arguments import add_json
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``explain``."""
-    parser.add_argument("file", metavar="FILE", help="the job, a .toml or .py file with a plan")
+    parser.add_argument("file", metavar="FILE", help="the job, a .toml or .py file")
     parser.add_argument("--picture", metavar="FILE.svg", help="write a picture of the plan here")
     add_json(parser)
 
@@ -31,18 +33,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Tell the plan of a job."""
     from anabranch.connectors.files.writing import whole
-    from anabranch.jobs.job import read_job
-    from anabranch.jobs.plan_job import PlanJob
+    from anabranch.jobs.job_file import read_job
 
     job = read_job(options.file)
-    if not isinstance(job, PlanJob):
-        error = ValueError("a plan is explained, and this job has none: it is a merge")
-        error.add_note(f"anabranch run {options.file} --check says what it would do, and why.")
-        raise error
-    words = job.stream.explain()
+    words = job.explained.explain()
     if options.picture:
         with whole(options.picture) as file:
-            file.write(job.stream.picture().encode())
+            file.write(job.explained.picture().encode())
     if options.json:
         columns = {field.name: str(field.type) for field in job.stream.schema}
         told = {"plan": words.split("\n"), "columns": columns, "sources": list(job.sources)}

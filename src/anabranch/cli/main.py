@@ -80,8 +80,8 @@ def command_line() -> argparse.ArgumentParser:
         "  anabranch merge a.jsonl b.jsonl       one stream of both, on standard output\n"
         "  anabranch init pipeline               a small job with its data, to begin with\n"
         "  anabranch run job.toml                a merge of your own sources on Spark\n"
-        "  anabranch run plan.toml --engine embedded      a plan of your own, without Spark\n"
-        "  anabranch explain plan.toml           what a plan does, and why so\n"
+        "  anabranch run job.toml --engine embedded       a job of your own, without Spark\n"
+        "  anabranch explain job.toml            what a job does, and why so\n"
         "  anabranch doctor job.toml             is all there that it needs?\n"
         "\nanabranch COMMAND --help says more about each.",
         formatter_class=argparse.RawDescriptionHelpFormatter,

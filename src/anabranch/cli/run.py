@@ -95,9 +95,12 @@ or a step { join = { right = "cold", on = "room", within = ["1 minute", "0 secon
 arguments of join by name; the one that no other reads comes out. FILE.py has a stream, or a function plan()
 that gives one, and the dicts SOURCES (what is read for each source), SINK and SPARK.
 
-With --engine embedded a plan reads what is there now in this process, and writes it to a folder (path; format
+[source] with [merge] or [changes] is short for a plan of one source, called rows, and one merge.
+
+With --engine embedded a job reads what is there now in this process, and writes it to a folder (path; format
 is parquet, jsonl or arrow), to one file (file = "out.parquet", also .jsonl .arrow .txt) or, without [sink],
-to standard output as JSON lines. Files appear when they are whole, whatever stops the run.
+to standard output as JSON lines. A format of Spark's, rows(spark), [sink.kafka] and [sink.table] need Spark.
+Files appear when they are whole, whatever stops the run.
 
 What is waited for, and a line for each micro-batch, go to standard error: how many rows came in and went out
 (stables are not counted), how far the stream is stable, how far each replica is behind, the size of the
@@ -118,31 +121,16 @@ examples:
   anabranch run job.toml              until it is stopped
   anabranch run job.toml --once       what is there now
   anabranch run job.py --once --strict --json > progress.jsonl
-  anabranch run plan.toml --engine embedded             a plan over what is there, without Spark
-  anabranch run plan.toml --engine embedded --check     are its sources there, with its columns?
+  anabranch run job.toml --engine embedded             what is there, without Spark
+  anabranch run job.toml --engine embedded --check     are its sources there, with its columns?
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from anabranch.cli.arguments import add_json
-from anabranch.cli.still_open import WAY_ON, open_text
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from anabranch.cli.micro_batches import Lines
-    from anabranch.engines.spark.query.follow import Totals
-    from anabranch.jobs.job import Job
-    from anabranch.jobs.plan_job import PlanJob
+from anabranch.cli.messages import say
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -152,7 +140,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=("spark", "embedded"),
         default="spark",
-        help="where a plan runs: on Spark (the default), or in this process, over what is there now",
+        help="where a job runs: on Spark (the default), or in this process, over what is there now",
     )
     parser.add_argument("--once", action="store_true", help="stop when all that is there has been read")
     parser.add_argument(
@@ -172,33 +160,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Check the file, and run what it says."""
-    from anabranch.cli.run_plan import run_plan
     from anabranch.jobs.beforehand import check_job
-    from anabranch.jobs.job import read_job
-    from anabranch.jobs.plan_job import PlanJob
-    from anabranch.jobs.sampled_keys import of_merge
+    from anabranch.jobs.job_file import read_job
+    from anabranch.jobs.sampled_keys import remarks
 
-    job = read_job(options.file)
-    if options.finish and options.engine == "spark":
+    job, embedded = read_job(options.file), options.engine == "embedded"
+    if options.finish and not embedded:
         raise _not_finished(options)
-    if isinstance(job, PlanJob):
-        return run_plan(job, options)
-    if options.engine == "embedded":
-        error = ValueError("without Spark a plan is run, and this job has none")
-        error.add_note("Leave --engine out, or describe it with [sources.NAME] and [plan].")
-        error.add_note(f"In {options.file}.")
-        raise error
-    check_job(job)
-    for words in of_merge(job):
-        _say(words, options)
+    check_job(job, embedded=embedded, asks=options.check)
+    for words in remarks(job) if options.check or not embedded else ():
+        say(words, options)
     if options.check:
-        with tempfile.TemporaryDirectory() as folder, session_of(job, Path(folder, "spark.log")) as spark:
-            return _check(job, spark, options)
-    job.checkpoint.mkdir(parents=True, exist_ok=True)
-    log = job.place(job.spark.log) if job.spark.log else job.checkpoint / "spark.log"
-    _say(f"starting Spark on {job.spark.master}", options)
-    with session_of(job, log) as spark:
-        return run_in(job, spark, options)
+        from anabranch.cli.plan import run_check
+
+        return run_check(job, options)
+    if embedded:
+        from anabranch.cli.run_embedded import run_embedded
+
+        return run_embedded(job, options)
+    from anabranch.cli.run_spark import run_on_spark
+
+    return run_on_spark(job, options)
 
 
 def _not_finished(options: argparse.Namespace) -> ValueError:
@@ -209,154 +191,3 @@ def _not_finished(options: argparse.Namespace) -> ValueError:
     error.add_note("A window that was closed early would be wrong as soon as a later run reads a row of it.")
     error.add_note("What is still open when all was read is told in the end.")
     return error
-
-
-@contextmanager
-def session_of(job: Job | PlanJob, log: Path) -> Iterator[SparkSession]:
-    """The Spark of a job, which ends with it."""
-    from anabranch import spark as ab
-    from anabranch.cli.spark_errors import spark_errors_as_ours
-    from anabranch.engines.spark.session.jvm import end_jvm
-
-    told = None if job.spark.log == "-" else log
-    try:
-        with spark_errors_as_ours(told):
-            yield ab.session(
-                job.spark.master,
-                name=job.file.stem,
-                shards=job.spark.shards,
-                config=job.spark.settings(),
-                log=told,
-            )
-    finally:
-        end_jvm()
-
-
-def _merged(job: Job, spark: SparkSession) -> tuple[Any, DataFrame]:
-    """What is merged, and what comes of it."""
-    try:
-        rows = job.rows(spark)
-        return rows, job.merge.merged(rows)
-    except (ValueError, TypeError) as error:
-        error.add_note(f"In {job.file}.")
-        raise
-
-
-def _check(job: Job, spark: SparkSession, options: argparse.Namespace) -> int:
-    from anabranch.cli.plan import plan
-    from anabranch.jobs.beforehand import check_started
-
-    rows, merged = _merged(job, spark)
-    check_started(job, merged)
-    found = plan(job, rows, merged)
-    print(json.dumps(found.fields(), ensure_ascii=False) if options.json else found)
-    return 0
-
-
-def run_in(job: Job, spark: SparkSession, options: argparse.Namespace) -> int:
-    """Run the query of a job in a session that is there; the exit status."""
-    from anabranch.cli.plan import source_of
-
-    rows, merged = _merged(job, spark)
-    return followed(job, merged, source_of(job, rows), options, job.merge.vouching())
-
-
-def followed(
-    job: Job | PlanJob,
-    merged: DataFrame,
-    source: str,
-    options: argparse.Namespace,
-    vouching: str | None = None,
-) -> int:
-    """Run the query of a job until it is stopped or at its end, and say how it goes; the exit status."""
-    from anabranch.cli.micro_batches import Lines
-    from anabranch.engines.spark.query.checkpoint import completed
-    from anabranch.engines.spark.query.follow import follow, stoppable
-
-    lines = Lines.of(merged, as_json=options.json)
-    with stoppable() as stop:
-        after = completed(job.checkpoint)
-        query = job.write(merged, once=options.once)
-        _say(f"{job.file.name} runs; {_goes_on(after)}", options)
-        _say(f"waiting for the {'first' if after < 0 else 'next'} rows of {source}", options)
-        totals = follow(
-            query,
-            job.checkpoint,
-            after,
-            stop,
-            lines.tell,
-            lambda batch: _say(_begins(job.checkpoint, batch), options),
-        )
-    _conclude(job, totals, lines, options, vouching)
-    bad = totals.quarantined or totals.disagreements or (totals.last is not None and totals.last.stuck)
-    return 1 if totals.all_refused or (options.strict and bad) else 0
-
-
-def _begins(checkpoint: Path, batch: int) -> str:
-    from anabranch.connectors.folder.file_places import files_of
-
-    count = files_of(checkpoint, batch)
-    what = "" if count == 0 else f" {count} file{'s' if count != 1 else ''},"
-    return f"micro-batch {batch}:{what} Python workers start"
-
-
-def _goes_on(after: int) -> str:
-    return "the checkpoint is new" if after < 0 else f"it goes on after micro-batch {after} of its checkpoint"
-
-
-def _conclude(
-    job: Job | PlanJob, totals: Totals, lines: Lines, options: argparse.Namespace, vouching: str | None
-) -> None:
-    from anabranch.cli.run_plan import ALL_REFUSED
-
-    end, summary = "stopped" if totals.stopped else "all was read", lines.summary(totals)
-    if options.json:
-        replicas = {} if totals.last is None else lines.fields(totals.last)["replicas"]
-        told = {
-            "vouching": vouching,
-            "replicas": replicas,
-            "remarks": _unmet(job, totals),
-            "checkpoint": str(job.checkpoint),
-            "finished": False,
-            "open": totals.held(),
-        }
-        print(json.dumps({"end": end, **summary, **told}), flush=True)
-        return
-    if totals.stopped and totals.last is not None:
-        end += f" after micro-batch {totals.last.batch}"
-    _say(f"{end}: {', '.join(f'{value:,} {name}' for name, value in summary.items())}", options)
-    if vouching is not None:
-        _say(vouching, options)
-    for words in _unmet(job, totals):
-        _say(words, options)
-    if totals.last is not None:
-        for words in [*lines.conduct(totals.last), *([totals.last.stuck] if totals.last.stuck else [])]:
-            _say(words, options)
-    if totals.all_refused:
-        _say(ALL_REFUSED, options)
-    if any(totals.held().values()):
-        _say(f"{open_text(totals.held())}; {WAY_ON}", options)
-    if totals.quarantined:
-        _say(f"what was quarantined is in {job.quarantine}", options)
-    _say(f"the merged stream is in {job.out}; the next run goes on from {job.checkpoint}", options)
-
-
-def _unmet(job: Job | PlanJob, totals: Totals) -> list[str]:
-    """The replicas that settings name and no row was of, in words. Sources of a plan may share names."""
-    from anabranch.jobs.job import Job as MergeJob
-    from anabranch.rows.replica_names import named_in, names_without_rows
-
-    if isinstance(job, MergeJob):
-        found = [named_in(getattr(job.merge, "lossy", None), job.merge.idle, job.merge.replicas)]
-    else:
-        replicated = [one for one in job.sources.values() if one.replicated]
-        found = [named_in(one.lossy, one.silent, one.awaited) for one in replicated]
-    if totals.last is None or len(found) != 1:
-        return []
-    there = [name for name, one in totals.last.replicas.items() if one.elements]
-    return names_without_rows(found[0], there, totals.heard)
-
-
-def _say(words: str, options: argparse.Namespace) -> None:
-    if not options.json:
-        print(f"anabranch: {words}", file=sys.stderr, flush=True)

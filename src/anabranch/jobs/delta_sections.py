@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from anabranch.connectors.delta.feeds import DeltaChanges
     from anabranch.engines.spark.columns import Columns
     from anabranch.jobs.job import Job
-    from anabranch.jobs.plan_job import PlanJob
 
 STARTS = ("earliest", "latest", "snapshot")
 
@@ -44,7 +43,7 @@ class DeltaSourceSection(Section):
             error.add_note("Leave it out for a column that is called time.")
             raise error
 
-    def rows(self, job: Job | PlanJob, spark: SparkSession) -> DeltaChanges:
+    def rows(self, job: Job, spark: SparkSession) -> DeltaChanges:
         """What is merged."""
         from anabranch import spark as ab
 
@@ -59,7 +58,7 @@ class DeltaSourceSection(Section):
             **{name: value for name, value in given.items() if value is not None},
         )
 
-    def door(self, job: PlanJob) -> DeltaFeeds:
+    def door(self, job: Job) -> DeltaFeeds:
         """What a plan in this process reads."""
         from anabranch.connectors.delta.embedded import delta_changes
 
@@ -80,7 +79,7 @@ class DeltaSourceSection(Section):
             return [placed]
         return list(placed.values() if isinstance(placed, Mapping) else placed)
 
-    def _placed(self, job: Job | PlanJob) -> Path | list[Path] | dict[str, Path]:
+    def _placed(self, job: Job) -> Path | list[Path] | dict[str, Path]:
         if isinstance(self.tables, str):
             return job.place(self.tables)
         if isinstance(self.tables, list):

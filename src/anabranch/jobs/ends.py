@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import field
 
+from anabranch.connectors.files.formats import STANDARD, format_of
 from anabranch.engines.spark.one_row import SCD, check_one_row, is_scd
 from anabranch.jobs.delta_sections import DeltaSourceSection
 from anabranch.jobs.kafka_sections import KafkaSinkSection, KafkaSourceSection
 from anabranch.jobs.merge_sections import ChangesSection, MergeSection
-from anabranch.jobs.sections import Names, Section, SparkSection, one_of
+from anabranch.jobs.sections import Names, Section, one_of
 from anabranch.kernels.merge.settings import case_named, properties_of
 from anabranch.plan.one_row import policy_of_changes, several_open_rows
 from anabranch.rows.layout import names_of
@@ -18,7 +19,8 @@ from anabranch.rows.layout import names_of
 if TYPE_CHECKING:
     from anabranch.connectors.tables.sink import TableShape
 
-FORMATS = ("parquet", "jsonl")
+FOLDER_FORMATS = ("parquet", "jsonl", "arrow")
+FILE_FORMATS = (*FOLDER_FORMATS, "text")
 
 
 class SourceSection(Section):
@@ -174,9 +176,11 @@ class TableSinkSection(Section):
 
 
 class SinkSection(Section):
-    """``[sink]``: the folder, the topic or the table that the merged stream is written to."""
+    """``[sink]``: the folder, file, topic or table that the result is written to; none: standard output."""
 
     path: str | None = None
+    file: str | None = None
+    """One file, in the format that its ending names; ``-`` is standard output. It needs no Spark."""
     kafka: KafkaSinkSection | None = None
     table: TableSinkSection | None = None
     checkpoint: str | None = None
@@ -184,6 +188,11 @@ class SinkSection(Section):
     format: str = "parquet"
     trigger: str | None = None
     available_now: bool = False
+
+    @property
+    def needs_spark(self) -> str | None:
+        """The key that only Spark can write to."""
+        return next((key for key in ("kafka", "table") if getattr(self, key) is not None), None)
 
     def fixed(self) -> dict[str, str]:
         """What a checkpoint fixes of it."""
@@ -195,23 +204,37 @@ class SinkSection(Section):
 
     def check(self) -> None:
         """Raise where keys do not go together, or a word is not known."""
-        given = [key for key in ("path", "kafka", "table") if getattr(self, key) is not None]
-        if len(given) != 1:
-            found = " and ".join(given) or "none of them"
-            error = ValueError(f"[sink] has one of path, kafka and table, and this has {found}")
-            error.add_note(
-                'Write path = "merged", or kafka = { topic = "merged", servers = "localhost:9092" },'
+        given = [key for key in ("path", "file", "kafka", "table") if getattr(self, key) is not None]
+        if len(given) > 1:
+            error = ValueError(
+                f"[sink] has one of path, file, kafka and table, and this has {' and '.join(given)}"
             )
+            error.add_note('Write path = "merged" for a folder, or file = "merged.parquet",')
+            error.add_note('or kafka = { topic = "merged", servers = "localhost:9092" },')
             error.add_note('or table = { path = "lake/merged", kind = "history" }.')
             raise error
         for end in (self.kafka, self.table):
             if end is not None:
                 end.check()
-        one_of("[sink] format", self.format, dict.fromkeys(FORMATS))
+        known = FILE_FORMATS if self.file is not None or not given else FOLDER_FORMATS
+        one_of("[sink] format", self.format, dict.fromkeys(known))
         if self.trigger is not None and self.available_now:
             error = ValueError(f"[sink] reads what is there or every {self.trigger}, not both")
             error.add_note("Leave out trigger or available_now.")
             raise error
+
+    def check_format(self, given: str | None) -> None:
+        """Raise where a format is named beside a file that has another."""
+        if given is None or self.path is not None or self.needs_spark is not None:
+            return
+        place = self.file or STANDARD
+        actual = format_of(place).value
+        if given == actual:
+            return
+        what = "standard output" if place == STANDARD else repr(place)
+        error = ValueError(f"[sink] format is {given!r}, and {what} is written as {actual!r}")
+        error.add_note("The ending of a file names its format: leave format out, or give another ending.")
+        raise error
 
 
 def check_together(source: SourceSection, merge: MergeSection | ChangesSection) -> None:
@@ -250,12 +273,3 @@ def _op_of(source: SourceSection) -> str | None:
     if source.kafka is not None:
         return "op" if source.kafka.values == "debezium" else None
     return "op" if source.values == "debezium" else None
-
-
-SECTIONS: dict[str, type[Section]] = {
-    "source": SourceSection,
-    "merge": MergeSection,
-    "changes": ChangesSection,
-    "sink": SinkSection,
-    "spark": SparkSection,
-}

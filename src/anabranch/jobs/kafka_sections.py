@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from anabranch.connectors.kafka.topics import Kafka
     from anabranch.engines.spark.columns import Columns
     from anabranch.jobs.job import Job
-    from anabranch.jobs.plan_job import PlanJob
 
 Config = dict[str, str | int | float | bool]
 VALUES = ("json", "arrow", "avro", "debezium")
@@ -78,9 +77,7 @@ class KafkaSourceSection(Section):
     def _names(self) -> list[str]:
         return [one if isinstance(one, str) else one.name for one in self._given()]
 
-    def rows(
-        self, job: Job | PlanJob, spark: SparkSession, schema: StructType | str, limit: int | None
-    ) -> Kafka:
+    def rows(self, job: Job, spark: SparkSession, schema: StructType | str, limit: int | None) -> Kafka:
         """What is merged."""
         from anabranch import spark as ab
 
@@ -99,7 +96,7 @@ class KafkaSourceSection(Section):
             **{name: value for name, value in given.items() if value is not None},
         )
 
-    def door(self, job: PlanJob) -> TopicFeeds:
+    def door(self, job: Job) -> TopicFeeds:
         """What a plan in this process reads."""
         from anabranch.connectors.kafka.embedded import kafka
 
@@ -143,7 +140,7 @@ class KafkaSourceSection(Section):
         config = settings({**self.config, **one.config})
         return Topic(one.name, one.servers or self.servers, config)
 
-    def _format(self, job: Job | PlanJob) -> Any:
+    def _format(self, job: Job) -> Any:
         from anabranch.connectors.kafka.formats import Avro
 
         def text(path: str) -> str:

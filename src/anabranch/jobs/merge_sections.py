@@ -16,15 +16,13 @@ from anabranch.kernels.merge.settings import Generalise
 from anabranch.model.output_policy import POLICIES, FollowLeader, OutputPolicy, Pace, Quorum, policy_named
 from anabranch.model.validity import Drop, Quarantine, Raise
 from anabranch.rows.change_words import spellings
-from anabranch.rows.vouching import check_answered, in_words, is_inferred
+from anabranch.rows.vouching import check_answered, is_inferred
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from anabranch.engines.spark.native_source import NativeSource
     from anabranch.engines.spark.rows_merge import RowsMerge
 
 
+ANSWERS = ("on_invalid", "on_broken", "on_late")
 _LOSSY = dict.fromkeys(("yes", "true", "all", "on"), "true") | dict.fromkeys(
     ("no", "false", "none", "off"), "false"
 )
@@ -50,16 +48,12 @@ class ReplicasSection(Section):
     remember: int | None = None
     rows_per_parcel: int | None = None
 
-    def vouching(self) -> str | None:
-        """Who vouches for what is there, in words; None where there is one stream."""
-        return None if self.replica is None else in_words(getattr(self, "lossy", None) or False)
-
     def arguments(self) -> dict[str, Any]:
         """What the function of the section is called with: names as the values they stand for."""
         given = {name: getattr(self, name) for name in self.__struct_fields__}
         given["policy"] = policy_of(self.policy)
         given["pace"] = one_of("pace", self.pace, {pace.value: pace for pace in Pace})
-        for name in ("on_invalid", "on_broken", "on_late"):
+        for name in ANSWERS:
             given[name] = answer_named(name, given[name])
         return {name: value for name, value in given.items() if value is not None}
 
@@ -81,12 +75,6 @@ class MergeSection(ReplicasSection, kw_only=True):
         inferred = is_inferred(replica=self.replica, kind=self.kind, disorder=self.disorder)
         check_answered(self.lossy, inferred=inferred, in_file=True)
         return ReplicasSection.arguments(self)
-
-    def merged(self, rows: DataFrame | NativeSource) -> DataFrame:
-        """What comes of rows."""
-        from anabranch import spark as ab
-
-        return ab.merge(rows, **self.arguments())
 
     def checked(self) -> RowsMerge:
         """Its settings; what is wrong in itself is refused."""
@@ -110,12 +98,6 @@ class ChangesSection(ReplicasSection, kw_only=True):
         spellings(self.ops)
         return ReplicasSection.arguments(self)
 
-    def merged(self, rows: DataFrame | NativeSource) -> DataFrame:
-        """What comes of rows."""
-        from anabranch import spark as ab
-
-        return ab.merge_changes(rows, **self.arguments())
-
     def checked(self) -> RowsMerge:
         """Its settings; what is wrong in itself is refused."""
         from anabranch.engines.spark.merge_changes import merge_changes
@@ -125,10 +107,14 @@ class ChangesSection(ReplicasSection, kw_only=True):
 
 
 def _completed(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a function, with those that are not given as it has them, but for rows and parcels."""
+    """The arguments of a function, with those that are not given as it has them, but for rows and parcels.
+
+    A job sets aside by itself what is not used.
+    """
     bound = signature(function).bind(None, **given)
     bound.apply_defaults()
-    return {name: value for name, value in bound.arguments.items() if not name.startswith("rows")}
+    found = {name: value for name, value in bound.arguments.items() if not name.startswith("rows")}
+    return found | {name: None for name in ANSWERS if found[name] == Quarantine()}
 
 
 class PolicySection(Section):

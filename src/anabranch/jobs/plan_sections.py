@@ -24,20 +24,18 @@ what comes out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import field
 
 from anabranch.jobs.delta_sections import DeltaSourceSection
+from anabranch.jobs.ends import SourceSection
 from anabranch.jobs.kafka_sections import KafkaSourceSection
 from anabranch.jobs.merge_sections import answer_named, check_lossy_words, policy_of
 from anabranch.jobs.sections import Names, Section, one_of
 from anabranch.jobs.step_sections import Span, step_section
 from anabranch.model.output_policy import Pace
 from anabranch.model.spelling import nearest
-
-if TYPE_CHECKING:
-    from anabranch.jobs.plan_job import Ends
 
 _ENDS = ("path", "kafka", "delta", "by_replica", "values")
 
@@ -111,11 +109,9 @@ class PlanSourceSection(Section):
             given[name] = _own_answer(name, given[name])
         return {name: value for name, value in given.items() if value is not None}
 
-    def ends(self) -> Ends:
+    def ends(self) -> SourceSection:
         """What is read, apart from what it means."""
-        from anabranch.jobs.plan_job import Ends
-
-        return Ends(**{name: getattr(self, name) for name in _ENDS})
+        return SourceSection(**{name: getattr(self, name) for name in _ENDS})
 
 
 class MergeStepSection(Section):

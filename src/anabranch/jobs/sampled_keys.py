@@ -12,42 +12,35 @@ from typing import TYPE_CHECKING
 from anabranch.connectors.folder.listing import listing
 from anabranch.connectors.folder.reading import format_of
 from anabranch.jobs.ends import SourceSection
+from anabranch.jobs.opened_sources import known_columns, places_of
 from anabranch.rows.row_keys import RowKeys
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from anabranch.jobs.job import Job
-    from anabranch.jobs.plan_job import PlanJob
 
 ROWS = 1_000
 """Rows of each replica that are looked at."""
 
 
-def of_merge(job: Job) -> list[str]:
-    """What a person should look at in the folder of a merge."""
-    from anabranch.jobs.beforehand import known_columns
-
-    source = job.source
-    if not isinstance(source, SourceSection) or source.path is None or source.format or source.values:
-        return []
-    columns = known_columns(job)
-    if columns is None:
-        return []
-    return _remarks(job.place(source.path), columns.schema.names, (columns.replica,))
-
-
-def of_plan(job: PlanJob) -> list[str]:
-    """What a person should look at in the folders of a plan."""
-    from anabranch.jobs.plan_job import Ends
-
+def remarks(job: Job) -> list[str]:
+    """What a person should look at in the folders that a job reads."""
     found = []
-    for name, source in job.sources.items():
-        given = job.ends[name]
-        path = given.path if isinstance(given, Ends) and given.values is None else given
-        if isinstance(path, str | Path) and source.layout is not None and source.columns is not None:
-            remarks = _remarks(job.place(str(path)), source.columns.names, (source.layout.replica,))
-            found += [f"{name}: {words}" for words in remarks]
+    for name, given in job.ends.items():
+        if isinstance(given, SourceSection) and (given.path is None or given.format or given.values):
+            continue
+        place = next(iter(places_of(job, given)), None)
+        if place is None:
+            continue
+        if job.merges:
+            columns = known_columns(job).get(name)
+            found += [] if columns is None else _remarks(place, columns.schema.names, (columns.replica,))
+            continue
+        source = job.sources[name]
+        if source.layout is not None and source.columns is not None:
+            texts = _remarks(place, source.columns.names, (source.layout.replica,))
+            found += [f"{name}: {words}" for words in texts]
     return found
 
 

@@ -70,6 +70,8 @@ _FORMS: dict[frozenset[str], Form] = {
 
 NOT_STEPS = {"tap": "a job has one output, and a tap is another: open the plan in Python for it"}
 """Operators that are no steps, and why."""
+NO_OPERATORS = ("open", "explain", "picture")
+"""Methods of a stream that run it or show it."""
 OF_WINDOWS = ("group_by", "agg")
 """Steps that go on from windows."""
 _OF_COLUMNS: dict[str, Any] = {

@@ -9,10 +9,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from anabranch.jobs.job import Job
-    from anabranch.jobs.plan_job import PlanJob
 
 
-def started(job: Job | PlanJob, merged: DataFrame, *, once: bool) -> StreamingQuery:
+def started(job: Job, merged: DataFrame, *, once: bool) -> StreamingQuery:
     """The query, running; ``once``: it stops when all that is there has been read."""
     from anabranch import spark as ab
 

@@ -9,7 +9,7 @@ import pytest
 
 from anabranch import spark as ab
 from anabranch.cli.main import main
-from anabranch.jobs.job import read_job
+from anabranch.jobs.job_file import read_job
 from anabranch.jobs.kafka_sections import KafkaSinkSection, KafkaSourceSection, settings
 
 JOB = """

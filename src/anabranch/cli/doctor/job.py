@@ -17,13 +17,9 @@ if TYPE_CHECKING:
 def read(path: str) -> tuple[Job | None, Finding]:
     """The job in a file, or why it is none."""
     try:
-        from anabranch.jobs.job import read_job
-        from anabranch.jobs.plan_job import PlanJob
+        from anabranch.jobs.job_file import read_job
 
-        job = read_job(path)
-        if isinstance(job, PlanJob):
-            return None, note("job", f"{path} has a plan; anabranch run {path} --check looks at its ends")
-        return job, ok("job", f"{path} says what to do")
+        return read_job(path), ok("job", f"{path} says what to do")
     except Exception as error:
         return None, failed("job", error)
 
@@ -34,15 +30,21 @@ def source(asked: Request) -> Iterator[Finding]:
     if job is None:
         return
     from anabranch.jobs.ends import SourceSection
+    from anabranch.jobs.source_checks import check_source, reading
 
-    if not isinstance(job.source, SourceSection):
-        yield note("source", f"rows() of {job.file.name}; anabranch run {job.file.name} --check calls it")
-    elif job.source.kafka is not None or job.source.delta is not None:
-        return
-    elif job.source.format is not None:
-        yield note("source", f"{job.source.format} of Spark's; anabranch run {job.file.name} --check asks it")
-    else:
-        yield _folder(job.place(job.source.path or ""), job.source)
+    for name, given in job.ends.items():
+        if not job.merges:
+            try:
+                check_source(job, job.sources[name], asks=False)
+                yield ok("source", f"{name}: {reading(job, name)}")
+            except (ValueError, TypeError, OSError, ImportError) as error:
+                yield failed("source", error)
+        elif not isinstance(given, SourceSection):
+            yield note("source", f"rows() of {job.file.name}; anabranch run {job.file.name} --check calls it")
+        elif given.format is not None:
+            yield note("source", f"{given.format} of Spark's; anabranch run {job.file.name} --check asks it")
+        elif given.kafka is None and given.delta is None:
+            yield _folder(job.place(given.path or ""), given)
 
 
 def _folder(place: Path, source: SourceSection) -> Finding:
@@ -88,22 +90,23 @@ def merge(asked: Request) -> Iterator[Finding]:
     """The columns are there that the merge names, and the checkpoint was begun with the same settings."""
     if asked.job is None:
         return
-    from anabranch.jobs.beforehand import check_begun, check_merge, known_columns
+    from anabranch.jobs.beforehand import check_begun, foreseen
+    from anabranch.jobs.opened_sources import known_columns
 
     try:
         columns = known_columns(asked.job)
     except Exception:
-        columns = None  # which is told of the source
+        columns = {}  # which is told of the source
     try:
-        foreseen = check_merge(asked.job, columns)
-        check_begun(asked.job, foreseen)
+        found = foreseen(asked.job, columns)
+        check_begun(asked.job, found)
     except Exception as error:
         yield failed("merge", error)
         return
-    if foreseen.columns is None:
+    if found.columns is None:
         yield note("merge", "its columns are known when Spark reads the source")
     else:
-        yield ok("merge", f"gives the columns {', '.join(foreseen.columns.names)}")
+        yield ok("merge", f"gives the columns {', '.join(found.columns.names)}")
 
 
 def sink(asked: Request) -> Iterator[Finding]:

@@ -28,12 +28,12 @@ def topics(asked: Request) -> Iterator[Finding]:
         return
     from anabranch.jobs.ends import SourceSection
 
-    source, sink = asked.job.source, asked.job.sink.kafka
-    if isinstance(source, SourceSection) and source.kafka is not None:
-        for topic in source.kafka.asked():
-            yield _topic("source", topic)
-    if sink is not None:
-        yield _topic("sink", sink.asked())
+    for source in asked.job.ends.values():
+        if isinstance(source, SourceSection) and source.kafka is not None:
+            for topic in source.kafka.asked():
+                yield _topic("source", topic)
+    if asked.job.sink.kafka is not None:
+        yield _topic("sink", asked.job.sink.kafka.asked())
 
 
 def _topic(what: str, topic: Topic) -> Finding:

@@ -22,10 +22,8 @@ def fed(asked: Request) -> Iterator[Finding]:
         return
     from anabranch.jobs.ends import SourceSection
 
-    source = asked.job.source
-    if not isinstance(source, SourceSection) or source.delta is None:
-        return
-    for place in source.delta.places(asked.job):
+    ends = [one.delta for one in asked.job.ends.values() if isinstance(one, SourceSection)]
+    for place in (place for tables in ends if tables is not None for place in tables.places(asked.job)):
         try:
             from anabranch.connectors.delta.reading import opened
 

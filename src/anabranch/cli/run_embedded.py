@@ -1,4 +1,4 @@
-"""A job that has a plan: checked, run in this process or on Spark, and what came of it told."""
+"""A job in this process: what it reads is read to its end, and the result is written as whole files."""
 
 from __future__ import annotations
 
@@ -10,69 +10,23 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from anabranch.cli.messages import ALL_REFUSED, say
 from anabranch.cli.progress import progress
 from anabranch.cli.still_open import WAY_ON, open_text
 
 if TYPE_CHECKING:
     from anabranch.connectors.files.output import FileOutput, FolderOutput
     from anabranch.connectors.running import Run
-    from anabranch.jobs.plan_job import PlanJob
+    from anabranch.jobs.job import Job
     from anabranch.model.batch import Batch
     from anabranch.model.validity import Violation
     from anabranch.rows.refusal import Refusal
 
 
-ALL_REFUSED = "every row was refused, so nothing came out and the exit status is 1"
-
-
-def run_plan(job: PlanJob, options: argparse.Namespace) -> int:
-    """Check a plan, and run it where it was asked for."""
-    from anabranch.jobs.plan_beforehand import check_plan, readings
-    from anabranch.jobs.sampled_keys import of_plan
-
-    embedded = options.engine == "embedded"
-    check_plan(job, embedded=embedded, asks=options.check)
-    if not options.json and (options.check or not embedded):
-        for words in of_plan(job):
-            say(words)
-    if options.check:
-        return _tell_check(job, readings(job), options)
-    if not embedded:
-        from anabranch.cli.spark_plan import run_on_spark
-
-        return run_on_spark(job, options)
-    return _run_embedded(job, options)
-
-
-def _tell_check(job: PlanJob, read: dict[str, str], options: argparse.Namespace) -> int:
-    if options.json:
-        columns = {field.name: str(field.type) for field in job.stream.schema}
-        told = {
-            "plan": job.stream.explain().split("\n"),
-            "sources": read,
-            "columns": columns,
-            "sink": job.out,
-        }
-        print(json.dumps(told, ensure_ascii=False))
-        return 0
-    parts = [
-        ("plan", job.stream.explain().split("\n")),
-        ("sources", [f"{name}: {what}" for name, what in read.items()]),
-        ("output", [", ".join(f"{field.name} {field.type}" for field in job.stream.schema)]),
-        ("sink", [job.out]),
-    ]
-    print(
-        "\n".join(
-            f"{name if n == 0 else '':<9}{line}" for name, lines in parts for n, line in enumerate(lines)
-        )
-    )
-    return 0
-
-
 class _Aside:
     """State: how many rows were refused, and the file of JSON lines that they are written to as they come."""
 
-    def __init__(self, job: PlanJob) -> None:
+    def __init__(self, job: Job) -> None:
         self.job, self.count = job, 0
         self.path: Path | None = None
         self._open = ExitStack()
@@ -112,38 +66,39 @@ class _Aside:
         return Refusal(violation.code, reason, violation.input or "", place, violation.element)
 
 
-def _run_embedded(job: PlanJob, options: argparse.Namespace) -> int:
+def run_embedded(job: Job, options: argparse.Namespace) -> int:
+    """Run a job over what is there now; the exit status."""
     from anabranch.connectors.running import run
+    from anabranch.jobs.merge_sections import ANSWERS
     from anabranch.model.validity import Quarantine
 
     output = output_of(job)
     with _Aside(job) as aside, progress(job.file.name) as told:
-        answer = Quarantine(aside)
+        answers = {name: answer for name, answer in job.answers().items() if answer is not None}
+        aside_all = dict.fromkeys(ANSWERS, Quarantine(aside))
         running = run(
             job.stream,
             job.inputs(),
             finish=options.finish is not False,
-            on_invalid=answer,
-            on_broken=answer,
-            on_late=answer,
             progress=told,
+            **{**aside_all, **answers},
         )
         counted = _Counted(running)
-        with closing(running), _told_if_stopped(job):
+        with closing(running), _told_if_stopped(job, options):
             output.write(counted, job.stream)
     return 1 if _conclude(job, running, counted, aside, options) or (options.strict and aside.count) else 0
 
 
 @contextmanager
-def _told_if_stopped(job: PlanJob) -> Iterator[None]:
+def _told_if_stopped(job: Job, options: argparse.Namespace) -> Iterator[None]:
     """What is left where a run is stopped."""
     try:
         yield
     except KeyboardInterrupt:
         if job.folder is not None:
-            say(f"stopped; {job.folder} has whole files, of what came out first")
+            say(f"stopped; {job.folder} has whole files, of what came out first", options)
         elif job.out != "standard output":
-            say(f"stopped, and {job.out} is not written")
+            say(f"stopped, and {job.out} is not written", options)
         raise
 
 
@@ -163,10 +118,10 @@ class _Counted:
             yield batch
 
 
-def output_of(job: PlanJob) -> FileOutput | FolderOutput:
+def output_of(job: Job) -> FileOutput | FolderOutput:
     """Where a plan is written by this process."""
+    from anabranch.connectors.files.formats import STANDARD
     from anabranch.connectors.files.output import FileOutput, FolderOutput
-    from anabranch.jobs.plan_sink import STANDARD
 
     if job.folder is not None:
         return FolderOutput(job.folder, job.sink.format)
@@ -176,7 +131,7 @@ def output_of(job: PlanJob) -> FileOutput | FolderOutput:
 
 
 def _conclude(
-    job: PlanJob,
+    job: Job,
     running: Run,
     counted: _Counted,
     aside: _Aside,
@@ -209,25 +164,20 @@ def _conclude(
         print(json.dumps(told), file=stream, flush=True)
         return all_refused
     refused = "".join(f", {count:,} {rule}" for rule, count in status.refused.items())
-    say(f"all was read: {rows:,} in, {counted.out:,} out{refused}; stable to {tick_text(frontier)}")
+    say(f"all was read: {rows:,} in, {counted.out:,} out{refused}; stable to {tick_text(frontier)}", options)
     if finished:
-        say("the end of the inputs was taken for the end of the stream; --no-finish leaves it open")
+        say("the end of the inputs was taken for the end of the stream; --no-finish leaves it open", options)
     elif held:
-        say(f"{open_text(held)}; {WAY_ON}")
+        say(f"{open_text(held)}; {WAY_ON}", options)
     for name, report in status.operators.items():
         counts = [f"{count:,} {what}" for what, count in report.counts.items() if count]
         if counts:
-            say(f"{name}: {', '.join(counts)}")
+            say(f"{name}: {', '.join(counts)}", options)
     for words in status.remarks():
-        say(words)
+        say(words, options)
     if all_refused:
-        say(ALL_REFUSED)
+        say(ALL_REFUSED, options)
     if aside.path is not None:
-        say(f"what was refused is in {aside.path}")
-    say(f"what came out is in {job.out}" if job.out != "standard output" else "that is all")
+        say(f"what was refused is in {aside.path}", options)
+    say(f"what came out is in {job.out}" if job.out != "standard output" else "that is all", options)
     return all_refused
-
-
-def say(words: str) -> None:
-    """Tell a person."""
-    print(f"anabranch: {words}", file=sys.stderr, flush=True)
