@@ -58,7 +58,7 @@ class DeltaSourceSection(Section):
             **{name: value for name, value in given.items() if value is not None},
         )
 
-    def door(self, job: Job) -> DeltaFeeds:
+    def feeds(self, job: Job) -> DeltaFeeds:
         """What a plan in this process reads."""
         from anabranch.connectors.delta.embedded import delta_changes
 

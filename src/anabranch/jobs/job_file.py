@@ -74,7 +74,7 @@ def _unclosed(text: str) -> int:
 def _of_tables(file: Path, tables: Mapping[str, Any]) -> Job:
     has_plan = "plan" in tables or "sources" in tables
     if has_plan and "plan" not in tables:
-        error = ValueError("a job with [sources.NAME] has a table [plan], and there is none")
+        error = ValueError("a job with [sources.NAME] needs a table [plan]")
         error.add_note("Add [plan] with its steps; for a merge alone, write [source] and [merge].")
         raise error
     known: Mapping[str, Any] = OF_PLANS if has_plan else OF_MERGES
@@ -96,7 +96,7 @@ def _plan(file: Path, tables: Mapping[str, Any]) -> tuple[Stream, dict[str, Any]
     """The plan of [sources.NAME] and [plan], and what is read for each source."""
     given = tables.get("sources")
     if not isinstance(given, Mapping) or not given:
-        error = ValueError("a plan has a table [sources.NAME] for each of its sources, and there is none")
+        error = ValueError("a plan needs a table [sources.NAME] for each of its sources")
         error.add_note(f"Add [sources.NAME] with its keys: {', '.join(keys(PlanSourceSection))}.")
         raise error
     sources = {name: section(PlanSourceSection, one, f"[sources.{name}]") for name, one in given.items()}
@@ -109,7 +109,7 @@ def _plan(file: Path, tables: Mapping[str, Any]) -> tuple[Stream, dict[str, Any]
 def _merge(file: Path, tables: Mapping[str, Any]) -> tuple[MergeSection | ChangesSection, dict[str, Any]]:
     """The merge of [merge] or [changes], and what is read for its one source."""
     if "source" not in tables:
-        error = ValueError("a job has a table [source], and there is none")
+        error = ValueError("a job needs a table [source], or [sources.NAME] and [plan]")
         error.add_note(f"Add [source] with its keys: {', '.join(keys(SourceSection))}.")
         error.add_note(
             "A job with several sources, or other steps than a merge, has [sources.NAME] and [plan]."
@@ -153,7 +153,7 @@ def _merge_of_program(
     file: Path, names: Mapping[str, Any]
 ) -> tuple[MergeSection | ChangesSection, dict[str, Any]]:
     if not callable(names.get("rows")):
-        error = ValueError("a job in Python has a function rows(spark), and there is none")
+        error = ValueError("a job in Python needs a function rows(spark), or a stream")
         error.add_note(
             "It gives a streaming frame, or the path of a folder. A plan has a stream in its place."
         )
@@ -175,7 +175,7 @@ def _plan_of_program(file: Path, names: Mapping[str, Any]) -> tuple[Stream, dict
         raise error
     ends = names.get("SOURCES")
     if not isinstance(ends, Mapping):
-        error = ValueError("a plan in Python has a dict SOURCES, and there is none")
+        error = ValueError("a plan in Python needs a dict SOURCES")
         error.add_note("It has for each source what is read: a path, anabranch.folder(…), kafka(…), …")
         raise error
     sources = sources_of(stream)

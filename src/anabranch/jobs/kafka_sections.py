@@ -96,7 +96,7 @@ class KafkaSourceSection(Section):
             **{name: value for name, value in given.items() if value is not None},
         )
 
-    def door(self, job: Job) -> TopicFeeds:
+    def feeds(self, job: Job) -> TopicFeeds:
         """What a plan in this process reads."""
         from anabranch.connectors.kafka.embedded import kafka
 

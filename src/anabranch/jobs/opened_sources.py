@@ -41,9 +41,9 @@ def _opened(job: Job, name: str, given: Any) -> Any:
     if not isinstance(given, SourceSection):
         return given
     if given.kafka is not None:
-        return given.kafka.door(job)
+        return given.kafka.feeds(job)
     if given.delta is not None:
-        return given.delta.door(job)
+        return given.delta.feeds(job)
     assert given.path is not None, "checked"
     if given.path == STANDARD:
         return given.path

@@ -68,20 +68,18 @@ class _Building:
         for name in self.plan:
             self._stream(name)
         if len(ends) > 1:
-            error = PlanError(
-                f"one stream comes out of a plan, and nobody reads {', '.join(map(repr, ends))}"
-            )
+            error = PlanError(f"a plan has one result, and no stream reads {', '.join(map(repr, ends))}")
             error.add_note("Merge them, make a union of them, or take out what is not used.")
             raise error
         (last,) = ends
         found = self.made[last]
         if not isinstance(found, Stream):
-            error = PlanError(f"what comes out is one stream, and {found.node.words()} is of replicas")
+            error = PlanError(f"the result of a plan is one stream, and {found.node.words()} is of replicas")
             error.add_note('Add "merge" to the steps.')
             raise error
         unused = [name for name in self.sources if name not in read and name not in self._defaults()]
         if unused:
-            error = PlanError(f"a source is there to be read, and nobody reads {unused[0]!r}")
+            error = PlanError(f"every source of a plan is read, and no stream reads {unused[0]!r}")
             error.add_note(f"Take [sources.{unused[0]}] out, or name it in from, merge or union.")
             raise error
         return found
@@ -122,7 +120,7 @@ class _Building:
                 stream = _applied(stream, *_step(step, where, number), self._joined)
         if isinstance(stream, Windowed):
             with self._at(place, where):
-                error = PlanError("what is said of windows is said by agg, and the steps end before it")
+                error = PlanError("windows need the step agg, and the steps end before it")
                 error.add_note('Add a step: { agg = { count = "count()" } }.')
                 raise error
         return stream
@@ -201,7 +199,7 @@ def _step(given: str | Mapping[str, Any], where: str, number: int) -> tuple[str,
         if given not in words():
             known = keys(StepSection)
             if given in known:
-                error = ValueError(f"{what} is {given!r}, which needs to be told more")
+                error = ValueError(f"{what} is {given!r}, which needs arguments")
                 error.add_note(f"Write {{ {given} = … }}.")
                 raise error
             raise unknown(f"{what} is no operator: {given!r}", given, known, "Operators are")

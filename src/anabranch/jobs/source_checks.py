@@ -29,13 +29,13 @@ def check_source(job: Job, source: Source, *, asks: bool) -> None:
     if isinstance(given, SourceSection) and given.kafka is not None:
         from anabranch.connectors.kafka.cluster import Cluster
 
-        topics = given.kafka.door(job)
+        topics = given.kafka.feeds(job)
         for topic in topics.topics.values() if asks else ():
             Cluster(topic, topics.patience).partitions()
     if source.replicated:
         _check_replicas(source, _replicas_there(job, given))
     if isinstance(given, SourceSection) and given.delta is not None:
-        _check_tables(given.delta.door(job), source)
+        _check_tables(given.delta.feeds(job), source)
     path = path_of(job, given)
     if path is None:
         return
@@ -71,7 +71,7 @@ def _replicas_there(job: Job, given: Any) -> Collection[str]:
     """The replicas that are known by name before anything is read."""
     described = given
     if isinstance(given, SourceSection) and (given.kafka or given.delta):
-        described = (given.kafka or given.delta).door(job)  # type: ignore[union-attr]
+        described = (given.kafka or given.delta).feeds(job)  # type: ignore[union-attr]
     several = getattr(described, "topics", None) or getattr(described, "tables", None) or {}
     if several and list(several) != [SINGLE]:
         return list(several)
@@ -140,7 +140,7 @@ def reading(job: Job, name: str) -> str:
     if given.format is not None:
         return f"{given.format} of Spark's"
     if given.delta is not None:
-        tables = given.delta.door(job).tables
+        tables = given.delta.feeds(job).tables
         named = [path if replica == SINGLE else f"{replica} {path}" for replica, path in tables.items()]
         return f"Delta table{'s' if len(tables) != 1 else ''}: {', '.join(named)}"
     return str(given.kafka or path or "standard input")
