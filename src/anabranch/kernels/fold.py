@@ -181,7 +181,7 @@ class Fold:
         if not len(rows):
             return _NO_SLOTS, _NO_SLOTS, _NO_SLOTS
         numbers = self.groups.number(rows)
-        self.groups.numbers.references[numbers] = 1
+        self.groups.references[numbers] = 1
         self._with_room(self.groups.numbers.capacity)
         arrays = rows.payload.columns[len(self.groups.schema) :]
         slots, full = [], []
@@ -271,18 +271,18 @@ class Fold:
             self.windows.give_back(closed)
         numbers = np.unique(np.concatenate([touched, self.windows.number[closed]]))
         if self.stable == FOREVER:
-            numbers = np.flatnonzero(self.groups.numbers.references).astype(np.int32)
+            numbers = np.flatnonzero(self.groups.references).astype(np.int32)
             self.count[:] = 0
         like_new = self.cut.like_new(self.count[numbers]) & (self.table[numbers] == NONE).all(axis=1)
         numbers = numbers[like_new]
         self.count[numbers] = 0
-        self.groups.numbers.references[numbers] = 0
+        self.groups.references[numbers] = 0
         self.groups.forget(numbers)
 
     def saved(self) -> State:
         """How far the input is; rows that wait; groups with their rows; windows; what each has."""
         waiting = self.waiting.saved()
-        numbers = np.flatnonzero(self.groups.numbers.references).astype(np.int32)
+        numbers = np.flatnonzero(self.groups.references).astype(np.int32)
         place = np.zeros(self.groups.numbers.capacity, np.int64)
         place[numbers] = np.arange(len(numbers))
         slots = self.windows.slots()
@@ -312,7 +312,7 @@ class Fold:
         waiting = state.values["waiting"]
         kernel.waiting = Sort.load(State(waiting["version"], waiting["values"], batches[:_SORTED]))
         numbers = kernel.groups.load(groups)
-        kernel.groups.numbers.references[numbers] = 1
+        kernel.groups.references[numbers] = 1
         kernel._with_room(kernel.groups.numbers.capacity)
         kernel.count[numbers] = counts.column("count").to_numpy()
         kernel._reopen(numbers[table.column("group").to_numpy()], table)

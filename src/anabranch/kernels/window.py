@@ -185,7 +185,7 @@ class Window:
         numbers = self.groups.number(rows)
         panes = rows.start // self.times.pane
         slots = self.panes.assign(
-            self.panes.places(panes, self.groups.numbers.capacity), numbers, self.groups.numbers
+            self.panes.places(panes, self.groups.numbers.capacity), numbers, self.groups.references
         )
         self.aggregation.with_room(self.panes.capacity)
         return _Added(rows, panes, slots, arrays, sign), bad
@@ -354,12 +354,12 @@ class Window:
         self.panes.give_back(extra)
         for pane, some in done:
             numbers = self.panes.tables.number[some]
-            self.panes.release(pane, some, self.groups.numbers)
+            self.panes.release(pane, some, self.groups.references)
             self.groups.forget(numbers)
 
     def saved(self) -> State:
         """How far the input is; groups; the panes with their groups; what each slot has."""
-        numbers = np.flatnonzero(self.groups.numbers.references).astype(np.int32)
+        numbers = np.flatnonzero(self.groups.references).astype(np.int32)
         place = np.zeros(self.groups.numbers.capacity, np.int64)
         place[numbers] = np.arange(len(numbers))
         of = {pane: self.panes.slots_of(pane) for pane in sorted(self.panes.index)}
@@ -378,7 +378,7 @@ class Window:
         kernel.said, kernel.outside = state.values["said"], state.values["outside"]
         numbers = kernel.groups.load(groups)[table.column("group").to_numpy()]
         places = kernel.panes.places(table.column("pane").to_numpy(), kernel.groups.numbers.capacity)
-        slots = kernel.panes.assign(places, numbers, kernel.groups.numbers)
+        slots = kernel.panes.assign(places, numbers, kernel.groups.references)
         kernel.aggregation.with_room(kernel.panes.capacity)
         kernel.aggregation.load(slots, columns)
         return kernel

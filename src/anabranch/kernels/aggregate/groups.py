@@ -4,25 +4,26 @@ A single column of integers, dates or timestamps is its own key; as long as keys
 found in an array, without a hash. Any other group is known by the identity of
 its columns; a column that comes as a dictionary is hashed once for each value that occurs in it.
 
-Memory: of each number that is in use two words, a cell of the table, a count of references, and its columns
-where they are not the key itself. A number is given back when nobody refers to it.
+Memory: of each number that is in use what `Numbers` takes, a count of references, and its columns where they
+are not the key itself. A number is given back when nothing refers to it.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.kernels.aggregate.column import read_only
+from anabranch.kernels.store.numbers import Numbers, leave_slots, number_apart, number_for
+from anabranch.kernels.store.pool import give_place, grown
 from anabranch.model.batch import Batch
-from anabranch.model.compiled import compiled, inlined
-from anabranch.model.identity import identities
-from anabranch.model.murmur import mix
+from anabranch.model.compiled import compiled
+from anabranch.model.identity import Words, identities
 from anabranch.model.payloads import PayloadStore
 from anabranch.model.rows import take_rows
-from anabranch.model.slots import NONE, TAG_MASK, link_all, node_in, slot_of, tag_in, vacate_slot
+from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING, FOREVER
 
 _CLOSE = 4
@@ -32,51 +33,6 @@ _NULL = np.uint64(1)
 """The high word of a key that is null, where keys are numbers."""
 
 
-class Numbers(NamedTuple):
-    """State: the numbers in use, by key."""
-
-    cells: NDArray[np.int64]
-    low: NDArray[np.uint64]
-    high: NDArray[np.uint64]
-    references: NDArray[np.int32]
-    free: NDArray[np.int32]
-    unused: NDArray[np.int64]
-    """How many numbers are free, as an array of one."""
-
-    @classmethod
-    def of_capacity(cls, capacity: int) -> "Numbers":
-        """None in use, with room for this many (a power of two)."""
-        return cls(
-            np.full(2 * capacity, NONE, np.int64),
-            np.zeros(capacity, np.uint64),
-            np.zeros(capacity, np.uint64),
-            np.zeros(capacity, np.int32),
-            np.arange(capacity - 1, -1, -1, dtype=np.int32),
-            np.array([capacity]),
-        )
-
-    @property
-    def capacity(self) -> int:
-        """How many there may be."""
-        return len(self.low)
-
-    @property
-    def used(self) -> int:
-        """How many there are."""
-        return self.capacity - int(self.unused[0])
-
-    def larger(self) -> "Numbers":
-        """The same numbers, with room for as many more."""
-        new = Numbers.of_capacity(2 * self.capacity)
-        for name in ("low", "high", "references"):
-            getattr(new, name)[: self.capacity] = getattr(self, name)
-        unused = int(self.unused[0])
-        new.free[self.capacity : self.capacity + unused] = self.free[:unused]
-        new.unused[0] = self.capacity + unused
-        link_all(self.cells, new.cells)
-        return new
-
-
 @dataclass(slots=True)
 class Groups:
     """State: the groups that are open, by number, with their columns."""
@@ -84,6 +40,8 @@ class Groups:
     schema: pa.Schema
     """The group columns."""
     numbers: Numbers = field(default_factory=lambda: Numbers.of_capacity(16), repr=False)
+    references: NDArray[np.int32] = field(default_factory=lambda: np.zeros(16, np.int32), repr=False)
+    """How often each number is referred to."""
     columns: PayloadStore = field(default_factory=PayloadStore, repr=False)
     place: NDArray[np.int64] = field(default_factory=lambda: np.zeros(16, np.int64), repr=False)
     """Where the columns of each number are kept."""
@@ -106,7 +64,7 @@ class Groups:
     def nbytes(self) -> int:
         """Bytes of state."""
         kept = 0 if self.plain else self.place.nbytes + self.columns.nbytes
-        return sum(column.nbytes for column in self.numbers) + self.direct.nbytes + kept
+        return self.numbers.nbytes + self.references.nbytes + self.direct.nbytes + kept
 
     def number(self, batch: Batch) -> NDArray[np.int32]:
         """The number of each row's group; those that are new are in use from here on."""
@@ -128,8 +86,9 @@ class Groups:
             return []
         if self.plain:
             kind = self.schema.field(0).type
-            null = self.numbers.high[numbers] == _NULL
-            values = pa.array(self.numbers.low[numbers].view(np.int64), mask=null if null.any() else None)
+            words = self.numbers.words[numbers]
+            null = words[:, 1] == _NULL
+            values = pa.array(words[:, 0].view(np.int64), mask=null if null.any() else None)
             return [_as_type(values, kind)]
         if not len(numbers):
             return [pa.array([], one.type) for one in self.schema]
@@ -137,15 +96,15 @@ class Groups:
 
     def forget(self, numbers: NDArray[np.int32]) -> None:
         """Give back those of these numbers that nobody refers to."""
-        give_back(self.numbers, numbers, self.direct, np.int64(self.first))
+        give_back(self.numbers, self.references, numbers, self.direct, np.int64(self.first))
         if len(self.known):
-            self.known[(self.numbers.references[self.known] == 0) | (self.known < 0)] = NONE
+            self.known[(self.references[self.known] == 0) | (self.known < 0)] = NONE
         if not self.plain and self.columns.crowded(self.numbers.used):
-            self.columns.compact(self.place, np.flatnonzero(self.numbers.references))
+            self.columns.compact(self.place, np.flatnonzero(self.references))
 
     def _ungrouped(self, count: int) -> NDArray[np.int32]:
         if not self.numbers.used:
-            self._numbered(1, number_words, _NO_COLUMNS)
+            self._numbered(_NO_COLUMNS)
         return np.zeros(count, np.int32)
 
     def _of_values(self, values: NDArray[np.int64], present: NDArray[np.bool_]) -> NDArray[np.int32]:
@@ -158,7 +117,7 @@ class Groups:
             )
             hashed += more
             if row < count:
-                self.numbers = self.numbers.larger()
+                self._have(self.numbers.with_room(self.numbers.capacity))
         if 4 * hashed > count and self.numbers.used >= self.tried:
             self._spread(found)
         return found
@@ -167,10 +126,10 @@ class Groups:
         """Keep all keys in an array of their range, where that is worth its bytes; else in the table."""
         numbers = self.numbers
         self.tried = 2 * numbers.used
-        taken = numbers.references > 0
+        taken = self.references > 0
         taken[new] = True
-        used = np.flatnonzero(taken & (numbers.high == 0)).astype(np.int32)
-        keys = numbers.low[used].view(np.int64)
+        used = np.flatnonzero(taken & (numbers.words[:, 1] == 0)).astype(np.int32)
+        keys = numbers.words[used, 0].view(np.int64)
         least, most = (int(keys.min()), int(keys.max())) if len(used) else (0, 0)
         if most - least >= _CLOSE * max(len(used), _FEW):
             return
@@ -202,38 +161,34 @@ class Groups:
         return found
 
     def _with_columns(self, rows: pa.RecordBatch, words: NDArray[np.uint64]) -> NDArray[np.int32]:
-        found, births = self._numbered(rows.num_rows, number_words, words)
+        found, births = self._numbered(words)
         if len(births):
             keys = take_rows(rows.select(self.schema.names), births)
             keys = pa.RecordBatch.from_arrays(
                 [column.cast(one.type) for column, one in zip(keys.columns, self.schema, strict=True)],
                 schema=self.schema,
             )
-            if len(self.place) < self.numbers.capacity:
-                self.place = np.concatenate(
-                    [self.place, np.zeros(self.numbers.capacity - len(self.place), np.int64)]
-                )
+            self.place = grown(self.place, self.numbers.capacity)
             self.place[found[births]] = self.columns.next_place + np.arange(len(births))
             self.columns.add(self.columns.admit(keys))
         return found
 
-    def _numbered(self, count: int, loop: Any, *keys: Any) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def _numbered(self, words: Words) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """The number of each key, and the rows whose keys are new."""
-        found, births = np.empty(count, np.int32), np.empty(count, np.int64)
-        row = born = 0
-        while True:
-            row, born = loop(self.numbers, *keys, row, found, births, born)
-            if row == count:
-                return found, births[:born]
-            self.numbers = self.numbers.larger()
+        numbers, found, births = self.numbers.number(words)
+        self._have(numbers)
+        return found, births
+
+    def _have(self, numbers: Numbers) -> None:
+        self.numbers, self.references = numbers, grown(self.references, numbers.capacity)
 
     def saved(self, numbers: NDArray[np.int32]) -> pa.RecordBatch:
         """The keys of some numbers, with their columns."""
-        words = {"low": self.numbers.low[numbers], "high": self.numbers.high[numbers]}
+        low, high = self.numbers.words[numbers].T
         columns = (
             {} if self.plain else dict(zip(map(_kept, self.schema.names), self.at(numbers), strict=True))
         )
-        return pa.RecordBatch.from_pydict({**words, **columns})
+        return pa.RecordBatch.from_pydict({"low": low, "high": high, **columns})
 
     def load(self, rows: pa.RecordBatch) -> NDArray[np.int32]:
         """Numbers for keys that were saved."""
@@ -292,54 +247,6 @@ def _as_type(values: pa.Array, kind: pa.DataType) -> pa.Array:
     return values.cast(kind)
 
 
-@inlined
-def _tag(low: Any, high: Any) -> Any:
-    """31 bits of the hash of a key."""
-    return np.int64(mix(low ^ (high * np.uint64(0x9E3779B97F4A7C15))) & TAG_MASK)
-
-
-@inlined
-def _number_of(numbers: Numbers, low: Any, high: Any) -> Any:
-    """The number of a key; NONE where it is new and there is no room; below that where it was new."""
-    tag = _tag(low, high)
-    cells = numbers.cells
-    mask = len(cells) - 1
-    cell = tag & mask
-    while True:
-        entry = cells[cell]
-        if entry < 0:
-            break
-        if tag_in(entry) == tag:
-            number = node_in(entry)
-            if numbers.low[number] == low and numbers.high[number] == high:
-                return number
-        cell = (cell + 1) & mask
-    if not numbers.unused[0]:
-        return np.int64(NONE)
-    numbers.unused[0] -= 1
-    number = np.int64(numbers.free[numbers.unused[0]])
-    numbers.low[number], numbers.high[number] = low, high
-    cells[cell] = slot_of(tag, number)
-    return -2 - number
-
-
-@compiled
-def number_words(
-    numbers: Numbers, words: Any, row: int, found: Any, births: Any, born: int
-) -> tuple[int, int]:
-    """Number keys of two words from a row on; the first row that found no room, and how many were new."""
-    for i in range(row, len(found)):
-        number = _number_of(numbers, words[i, 0], words[i, 1])
-        if number < 0:
-            if number == NONE:
-                return i, born
-            number = -2 - number
-            births[born] = i
-            born += 1
-        found[i] = number
-    return len(found), born
-
-
 @compiled
 def number_close_values(
     numbers: Numbers, direct: Any, first: Any, values: Any, present: Any, row: int, found: Any
@@ -355,51 +262,36 @@ def number_close_values(
         if there and place >= 0 and place < len(direct):
             number = np.int64(direct[place])
             if number < 0:
-                if not numbers.unused[0]:
+                if numbers.pool.height[0] == 0:
                     return i, hashed
-                numbers.unused[0] -= 1
-                number = np.int64(numbers.free[numbers.unused[0]])
-                numbers.low[number], numbers.high[number] = np.uint64(values[i]), np.uint64(0)
+                number = number_apart(numbers, np.uint64(values[i]), np.uint64(0))
                 direct[place] = number
         else:
             low, high = (np.uint64(values[i]), np.uint64(0)) if there else (np.uint64(0), _NULL)
-            number = _number_of(numbers, low, high)
+            number = number_for(numbers, low, high)
             if number == NONE:
                 return i, hashed
-            number = -2 - number if number < 0 else number
             hashed += 1
         found[i] = number
     return len(values), hashed
-
-
-@inlined
-def _vacate(numbers: Numbers, number: Any) -> None:
-    """Take a key out of the table, where it is in it."""
-    mask = len(numbers.cells) - 1
-    cell = _tag(numbers.low[number], numbers.high[number]) & mask
-    while numbers.cells[cell] >= 0 and node_in(numbers.cells[cell]) != number:
-        cell = (cell + 1) & mask
-    if numbers.cells[cell] >= 0:
-        vacate_slot(numbers.cells, cell)
 
 
 @compiled
 def forget_keys(numbers: Numbers, some: Any) -> None:
     """Take the keys of numbers out of the table; they are kept in an array."""
     for number in some:
-        _vacate(numbers, number)
+        leave_slots(numbers, number)
 
 
 @compiled
-def give_back(numbers: Numbers, some: Any, direct: Any, first: Any) -> None:
+def give_back(numbers: Numbers, references: Any, some: Any, direct: Any, first: Any) -> None:
     """Free numbers, each of which is in use, that have no references."""
     for number in some:
-        if numbers.references[number]:
+        if references[number]:
             continue
-        place = np.int64(numbers.low[number]) - first
-        if numbers.high[number] == 0 and place >= 0 and place < len(direct):
+        place = np.int64(numbers.words[number, 0]) - first
+        if numbers.words[number, 1] == 0 and place >= 0 and place < len(direct):
             direct[place] = NONE
         else:
-            _vacate(numbers, number)
-        numbers.free[numbers.unused[0]] = number
-        numbers.unused[0] += 1
+            leave_slots(numbers, number)
+        give_place(numbers.pool, number)

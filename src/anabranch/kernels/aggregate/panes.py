@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch.kernels.aggregate.groups import Numbers
 from anabranch.model.compiled import compiled, inlined
 from anabranch.model.slots import NONE
 
@@ -135,19 +134,19 @@ class Panes:
         self.tables, self.end = tables._replace(cells=cells), end
 
     def assign(
-        self, places: NDArray[np.int32], numbers: NDArray[np.int32], groups: Numbers
+        self, places: NDArray[np.int32], numbers: NDArray[np.int32], references: NDArray[np.int32]
     ) -> NDArray[np.int32]:
-        """The slot of each row; those that are new are taken from here on."""
+        """The slot of each row; those that are new are taken from here on, and refer to their groups."""
         found = np.empty(len(places), np.int32)
         row = 0
         while True:
-            row = assign_slots(self.tables, places, numbers, groups.references, row, found)
+            row = assign_slots(self.tables, places, numbers, references, row, found)
             if row == len(places):
                 return found
             if not self.tables.unused[0]:
                 self._more_slots(max(self.capacity // 2, 1024))
             else:
-                self._grow(int(places[row]), groups.capacity)
+                self._grow(int(places[row]), len(references))
 
     def take(self, count: int) -> NDArray[np.int32]:
         """Slots that belong to no pane."""
@@ -198,13 +197,13 @@ class Panes:
             find_slots(self.tables, place, numbers, found)
         return found
 
-    def release(self, pane: int, slots: NDArray[np.int32], groups: Numbers) -> None:
+    def release(self, pane: int, slots: NDArray[np.int32], references: NDArray[np.int32]) -> None:
         """Give back a pane with its slots."""
         place = self.index.pop(pane)
         self.usual = max(_LEAST, self.usual // 2, int(self.tables.size[place]) // 2)
         self.tables.size[place] = 0
         self.vacant.append(place)
-        unrefer(self.tables.number, slots, groups.references)
+        unrefer(self.tables.number, slots, references)
         self.give_back(slots)
         if not self.index:
             self.end = 0

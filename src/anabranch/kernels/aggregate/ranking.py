@@ -67,8 +67,8 @@ class Ranking:
         if self.carry and self.carried.numbers.used > 4 * used + _LEAST_WORTH:
             live = np.zeros(self.carried.numbers.capacity, np.bool_)
             live[self.counted.codes(high=True)] = True
-            dead = np.flatnonzero((self.carried.numbers.references > 0) & ~live).astype(np.int32)
-            self.carried.numbers.references[dead] = 0
+            dead = np.flatnonzero((self.carried.references > 0) & ~live).astype(np.int32)
+            self.carried.references[dead] = 0
             self.carried.forget(dead)
         if self.codes.numbered and self.codes.crowded(used):
             self.counted.recode(self.codes.keep(self.counted.codes(high=False)), high=False)
@@ -135,13 +135,13 @@ class Ranking:
             return code, np.zeros_like(code)
         payload = pa.RecordBatch.from_arrays(columns[1:], schema=self.carried.schema)
         numbers = self.carried.number(_rows(payload))
-        self.carried.numbers.references[numbers] = 1
+        self.carried.references[numbers] = 1
         return code, numbers.astype(np.int64)
 
     def saved(self, slots: Slots) -> list[pa.RecordBatch]:
         """The values that are numbered, what is carried, and what is counted."""
         values = pa.RecordBatch.from_arrays([pa.array(self.codes.values, self.codes.kind)], names=["value"])
-        numbers = np.flatnonzero(self.carried.numbers.references).astype(np.int32)
+        numbers = np.flatnonzero(self.carried.references).astype(np.int32)
         counted = self.counted.saved(slots)
         if not self.carry:
             return [values, counted]
@@ -157,7 +157,7 @@ class Ranking:
             self.codes.of(values.column("value"))
         if self.carry:
             numbers = self.carried.load(next(batches))
-            self.carried.numbers.references[numbers] = 1
+            self.carried.references[numbers] = 1
             high = numbers.astype(np.int64)[counted.column("high").to_numpy()]
             counted = counted.set_column(2, "high", pa.array(high))
         self.counted.load(slots, counted)
