@@ -72,7 +72,7 @@ def fold_into_row_windows(
         before = count[number]
         nth = before // every
         if before % every == 0:
-            if not windows.unused[0]:
+            if windows.pool.height[0] == 0:
                 return i
             table[number, nth % overlap] = open_window(windows, number, nth, start[i])
         while nth >= 0 and before - nth * every < size:

@@ -59,7 +59,7 @@ def fold_into_sessions(
             folded.done[0] += 1
             slot = table[number, 0] = NONE
         if slot < 0:
-            if not windows.unused[0]:
+            if windows.pool.height[0] == 0:
                 return i
             slot = table[number, 0] = open_window(windows, number, 0, start[i])
         windows.last[slot] = start[i]

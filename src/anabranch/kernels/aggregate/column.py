@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.kernels.aggregate.codes import Codes
+from anabranch.kernels.store.pool import grown
 from anabranch.model.compiled import compiled
 from anabranch.model.identity import Words, identities
 
@@ -126,13 +127,6 @@ class Counts:
     def load(self, slots: Slots, rows: pa.RecordBatch) -> None:
         """The counts as they were saved."""
         self.count[slots] = rows.column("count").to_numpy()
-
-
-def grown(column: NDArray[Any], capacity: int, neutral: Any = 0) -> NDArray[Any]:
-    """A column with more rows, the new ones neutral."""
-    larger = np.full(capacity, neutral, column.dtype)
-    larger[: len(column)] = column
-    return larger
 
 
 def read_only(column: NDArray[Any]) -> NDArray[Any]:

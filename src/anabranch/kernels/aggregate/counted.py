@@ -13,10 +13,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anabranch.kernels.aggregate.column import Slots, Values, grown
+from anabranch.kernels.aggregate.column import Slots, Values
+from anabranch.kernels.store.pool import Pool, give_place, grown, take_place
 from anabranch.model.compiled import compiled, inlined
 from anabranch.model.murmur import mix
-from anabranch.model.slots import NONE, TAG_MASK, link_all, node_in, slot_of, tag_in, vacate_slot
+from anabranch.model.slots import (
+    NONE,
+    TAG_MASK,
+    empty_slots,
+    more_slots,
+    node_in,
+    slot_of,
+    tag_in,
+    vacate_slot,
+)
 
 Read = Callable[[Values], tuple[NDArray[np.int64], NDArray[np.int64]]]
 """The two words by which values are counted."""
@@ -32,33 +42,33 @@ class Entries(NamedTuple):
     slot: NDArray[np.int32]
     following: NDArray[np.int32]
     """The next entry of the slot."""
-    free: NDArray[np.int32]
-    unused: NDArray[np.int64]
+    pool: Pool
 
     @classmethod
     def of_capacity(cls, capacity: int) -> "Entries":
         """None, with room for this many (a power of two)."""
         return cls(
-            np.full(2 * capacity, NONE, np.int64),
+            empty_slots(capacity),
             np.zeros(capacity, np.int64),
             np.zeros(capacity, np.int64),
             np.zeros(capacity, np.int64),
             np.zeros(capacity, np.int32),
             np.zeros(capacity, np.int32),
-            np.arange(capacity - 1, -1, -1, dtype=np.int32),
-            np.array([capacity]),
+            Pool.of_capacity(capacity),
         )
 
     def larger(self) -> "Entries":
         """The same entries, with room for as many more."""
-        capacity, unused = len(self.low), int(self.unused[0])
-        new = Entries.of_capacity(2 * capacity)
-        for name in ("low", "high", "copies", "slot", "following"):
-            getattr(new, name)[:capacity] = getattr(self, name)
-        new.free[capacity : capacity + unused] = self.free[:unused]
-        new.unused[0] = capacity + unused
-        link_all(self.cells, new.cells)
-        return new
+        capacity = 2 * len(self.low)
+        return Entries(
+            more_slots(self.cells, capacity),
+            grown(self.low, capacity),
+            grown(self.high, capacity),
+            grown(self.copies, capacity),
+            grown(self.slot, capacity),
+            grown(self.following, capacity),
+            self.pool.of_size(capacity),
+        )
 
 
 class Counted:
@@ -77,7 +87,7 @@ class Counted:
     @property
     def used(self) -> int:
         """How many entries there are."""
-        return len(self.entries.low) - int(self.entries.unused[0])
+        return self.entries.pool.used
 
     def with_room(self, capacity: int) -> None:
         """Have this many slots."""
@@ -181,10 +191,9 @@ def count_values(entries: Entries, head: Any, slots: Any, low: Any, high: Any, c
         if entry >= 0:
             entries.copies[node_in(entry)] += count[i]
             continue
-        if not entries.unused[0]:
+        if entries.pool.height[0] == 0:
             return i
-        entries.unused[0] -= 1
-        node = np.int64(entries.free[entries.unused[0]])
+        node = take_place(entries.pool)
         entries.cells[cell] = slot_of(tag, node)
         entries.low[node], entries.high[node] = low[i], high[i]
         entries.copies[node], entries.slot[node] = count[i], slots[i]
@@ -202,8 +211,7 @@ def clear_chains(entries: Entries, head: Any, slots: Any) -> None:
             low, high = entries.low[node], entries.high[node]
             vacate_slot(entries.cells, _cell(entries, _tag(slot, low, high), slot, low, high))
             entries.copies[node] = 0
-            entries.free[entries.unused[0]] = node
-            entries.unused[0] += 1
+            give_place(entries.pool, node)
             node = np.int64(entries.following[node])
         head[slot] = NONE
 

@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anabranch.kernels.aggregate.column import Slots, Values, grown, read_only
+from anabranch.kernels.aggregate.column import Slots, Values, read_only
+from anabranch.kernels.store.pool import grown
 from anabranch.model.compiled import compiled, inlined
 
 _LOST = 1024

@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anabranch.kernels.aggregate.column import Slots, Values, grown
+from anabranch.kernels.aggregate.column import Slots, Values
+from anabranch.kernels.store.pool import grown
 from anabranch.model.compiled import compiled, inlined
 
 _HALF = np.uint64(32)

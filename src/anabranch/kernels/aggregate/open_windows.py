@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.kernels.runs import KEY, Rows, Runs, sorted_by_key
+from anabranch.kernels.store.pool import Pool, grown, take_place
 from anabranch.model.compiled import inlined
 from anabranch.model.slots import NONE
 
@@ -30,9 +31,8 @@ class OpenWindows(NamedTuple):
     """The starts of its first and last rows."""
     serial: NDArray[np.int64]
     """The serial number of the window; NONE where there is none."""
-    free: NDArray[np.int32]
-    unused: NDArray[np.int64]
-    """How many slots are free, as an array of one."""
+    pool: Pool
+    """The slots that are free."""
     opened: NDArray[np.int64]
     """How many windows there have been, as an array of one."""
 
@@ -45,8 +45,7 @@ class OpenWindows(NamedTuple):
             np.zeros(capacity, np.int64),
             np.zeros(capacity, np.int64),
             np.full(capacity, NONE, np.int64),
-            np.arange(capacity - 1, -1, -1, dtype=np.int32),
-            np.array([capacity]),
+            Pool.of_capacity(capacity),
             np.array([0]),
         )
 
@@ -58,7 +57,7 @@ class OpenWindows(NamedTuple):
     @property
     def used(self) -> int:
         """How many there are."""
-        return self.capacity - int(self.unused[0])
+        return self.pool.used
 
     @property
     def nbytes(self) -> int:
@@ -67,13 +66,16 @@ class OpenWindows(NamedTuple):
 
     def larger(self) -> "OpenWindows":
         """The same windows, with room for as many more."""
-        new = OpenWindows.of_capacity(2 * self.capacity)
-        for name in ("number", "nth", "first", "last", "serial"):
-            getattr(new, name)[: self.capacity] = getattr(self, name)
-        unused = int(self.unused[0])
-        new.free[self.capacity : self.capacity + unused] = self.free[:unused]
-        new.unused[0], new.opened[0] = self.capacity + unused, self.opened[0]
-        return new
+        capacity = 2 * self.capacity
+        return OpenWindows(
+            grown(self.number, capacity),
+            grown(self.nth, capacity),
+            grown(self.first, capacity),
+            grown(self.last, capacity),
+            grown(self.serial, capacity, NONE),
+            self.pool.of_size(capacity),
+            self.opened,
+        )
 
     def slots(self) -> NDArray[np.int32]:
         """The slots of all, in the order in which they were opened."""
@@ -82,17 +84,14 @@ class OpenWindows(NamedTuple):
 
     def take(self, count: int) -> NDArray[np.int32]:
         """Slots for new windows, of which there are as many free."""
-        left, opened = int(self.unused[0]) - count, int(self.opened[0])
-        slots = self.free[left : left + count].copy()
+        slots, opened = self.pool.take(count), int(self.opened[0])
         self.serial[slots] = np.arange(opened, opened + count)
-        self.unused[0], self.opened[0] = left, opened + count
+        self.opened[0] = opened + count
         return slots
 
     def give_back(self, slots: NDArray[np.int32]) -> None:
         """Free slots whose windows are over."""
-        unused = int(self.unused[0])
-        self.free[unused : unused + len(slots)] = slots
-        self.unused[0] = unused + len(slots)
+        self.pool.give_back(slots)
 
     def entries(self, slots: NDArray[np.int32], key: NDArray[np.int64]) -> Rows:
         """Rows of runs that name slots."""
@@ -129,8 +128,7 @@ class Folded(NamedTuple):
 @inlined
 def open_window(windows: Any, number: Any, nth: Any, start: Any) -> Any:
     """A slot for a new window; there is one that is free."""
-    windows.unused[0] -= 1
-    slot = windows.free[windows.unused[0]]
+    slot = take_place(windows.pool)
     windows.number[slot], windows.nth[slot] = number, nth
     windows.first[slot] = windows.last[slot] = start
     windows.serial[slot] = windows.opened[0]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from anabranch.kernels.store.pool import Pool, grown, take_place
 from anabranch.model.compiled import compiled, inlined
 from anabranch.model.slots import NONE
 
@@ -39,15 +40,14 @@ class Tables(NamedTuple):
     """How far the hash of a number is moved to be its home; DENSE: its home is the number."""
     number: NDArray[np.int32]
     """The group of each slot."""
-    free: NDArray[np.int32]
-    unused: NDArray[np.int64]
-    """How many slots are free, as an array of one."""
+    pool: Pool
+    """The slots that are free."""
 
 
 def _no_tables() -> Tables:
     nothing = np.zeros(0, np.int64)
     none = np.zeros(0, np.int32)
-    return Tables(nothing, nothing, nothing, nothing, nothing, none, none, np.zeros(1, np.int64))
+    return Tables(nothing, nothing, nothing, nothing, nothing, none, Pool.of_capacity(0))
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class Panes:
     @property
     def slots(self) -> int:
         """How many slots are taken."""
-        return len(self.tables.number) - int(self.tables.unused[0])
+        return self.tables.pool.used
 
     @property
     def capacity(self) -> int:
@@ -98,10 +98,7 @@ class Panes:
             count = len(self.tables.base)
             more = max(count, _LEAST)
             known = self.tables
-            longer = [
-                np.concatenate([one, np.zeros(more, np.int64)])
-                for one in (known.base, known.size, known.used, known.shift)
-            ]
+            longer = [grown(one, count + more) for one in (known.base, known.size, known.used, known.shift)]
             self.tables = known._replace(base=longer[0], size=longer[1], used=longer[2], shift=longer[3])
             self.vacant = list(range(count + more - 1, count - 1, -1))
         place = self.index[pane] = self.vacant.pop()
@@ -143,32 +140,25 @@ class Panes:
             row = assign_slots(self.tables, places, numbers, references, row, found)
             if row == len(places):
                 return found
-            if not self.tables.unused[0]:
+            if not len(self.tables.pool.free):
                 self._more_slots(max(self.capacity // 2, 1024))
             else:
                 self._grow(int(places[row]), len(references))
 
     def take(self, count: int) -> NDArray[np.int32]:
         """Slots that belong to no pane."""
-        if count > self.tables.unused[0]:
+        if count > len(self.tables.pool.free):
             self._more_slots(max(count, self.capacity // 2))
-        unused = int(self.tables.unused[0])
-        self.tables.unused[0] -= count
-        return self.tables.free[unused - count : unused].copy()
+        return self.tables.pool.take(count)
 
     def give_back(self, slots: NDArray[np.int32]) -> None:
         """Free slots that belong to no pane."""
-        unused = int(self.tables.unused[0])
-        self.tables.free[unused : unused + len(slots)] = slots
-        self.tables.unused[0] += len(slots)
+        self.tables.pool.give_back(slots)
 
     def _more_slots(self, more: int) -> None:
-        capacity, unused = self.capacity, int(self.tables.unused[0])
-        free = np.empty(capacity + more, np.int32)
-        free[:more] = np.arange(capacity + more - 1, capacity - 1, -1)
-        free[more : more + unused] = self.tables.free[:unused]
-        number = np.concatenate([self.tables.number, np.zeros(more, np.int32)])
-        self.tables = self.tables._replace(number=number, free=free, unused=np.array([more + unused]))
+        capacity = self.capacity + more
+        number = grown(self.tables.number, capacity)
+        self.tables = self.tables._replace(number=number, pool=self.tables.pool.of_size(capacity))
 
     def _grow(self, place: int, groups: int) -> None:
         """Another table for a pane, with room for as many slots more as it has."""
@@ -250,11 +240,10 @@ def assign_slots(tables: Tables, places: Any, numbers: Any, references: Any, row
             continue
         if tables.shift[place] != DENSE and 4 * tables.used[place] >= 3 * size:
             return i
-        if not tables.unused[0]:
+        if tables.pool.height[0] == 0:
             return i
-        tables.unused[0] -= 1
-        slot = tables.free[tables.unused[0]]
-        cells[base + at] = (number << _SLOT_BITS) | np.int64(slot)
+        slot = take_place(tables.pool)
+        cells[base + at] = (number << _SLOT_BITS) | slot
         tables.used[place] += 1
         tables.number[slot] = number
         references[number] += 1
