@@ -37,7 +37,7 @@ TIERS = (
     SPARK,
     Tier("survival", 250, ("tests/survival/", "tests/engines/spark/test_killed_plans.py")),
     Tier("commands", 150, ("tests/cli/", "tests/jobs/")),
-    Tier("laws", 280, ("tests/laws/", "tests/oracle/")),
+    Tier("laws", 280, ("tests/laws/", "tests/oracle/", "tests/progress/")),
     Tier("engines", 250, ("tests/engines/",)),
     Tier("kernels", 150, ("tests/kernels/", "tests/benchmarks/")),
     Tier("connectors", 70, ("tests/connectors/",)),

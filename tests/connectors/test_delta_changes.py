@@ -72,16 +72,16 @@ def heard(source, start, end):
         for rows in source.read(task):
             body = rows.column(1)[0]
             one = parcel.from_bytes(body.as_py()) if body.is_valid else None
-            for n, voice in enumerate(one.voices if one is not None else ()):
-                mine = (one.voice == n).nonzero()[0]
+            for n, stretch in enumerate(one.stretches if one is not None else ()):
+                mine = (one.stretch == n).nonzero()[0]
                 batch = one.batch(mine)
                 for at, op, row in zip(
-                    (voice.sequence + one.row[mine]).tolist(),
+                    (stretch.sequence + one.row[mine]).tolist(),
                     batch.old_end.tolist(),
                     batch.payload.to_pylist(),
                     strict=True,
                 ):
-                    found.append((voice.replica, at, Op(op).name.lower(), row))
+                    found.append((stretch.replica, at, Op(op).name.lower(), row))
     return [(who, at // VERSION_ROWS, op, row) for who, at, op, row in sorted(found, key=lambda one: one[:2])]
 
 

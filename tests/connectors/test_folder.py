@@ -26,7 +26,7 @@ def put(place, replica, name, values, *, group=1000):
 
 
 def said(source, start, end):
-    """What the tasks of a micro-batch say: (replica, values) of each voice in order, and what they refuse."""
+    """What the tasks of a micro-batch read: (replica, values) of each stretch, and what they refuse."""
     spoken, refused = [], []
     for task in source.partitions(start, end):
         for rows in source.read(task):
@@ -37,10 +37,10 @@ def said(source, start, end):
             if not body.is_valid:
                 continue
             one = parcel.from_bytes(body.as_py())
-            for n, voice in enumerate(one.voices):
-                mine = (one.voice == n) & (one.kind == 0)
+            for n, stretch in enumerate(one.stretches):
+                mine = (one.stretch == n) & (one.kind == 0)
                 payload = one.batch(mine.nonzero()[0]).payload.column("v").to_pylist()
-                spoken.append((voice.replica, voice.sequence, payload))
+                spoken.append((stretch.replica, stretch.sequence, payload))
     return sorted(spoken), refused
 
 

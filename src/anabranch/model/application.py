@@ -24,7 +24,7 @@ EMPTY, NEGATIVE, INSERT_BEHIND, OF_FROZEN, ADJUST_BEHIND, MISSING = range(len(BR
 
 
 @compiled
-def _rule_of_times(kind: int, start: int, end: int, old_end: int, stable: int) -> int:
+def rule_of_times(kind: int, start: int, end: int, old_end: int, stable: int) -> int:
     """The rule that an insert or an adjust breaks by its times alone."""
     if kind == INSERT:
         if end <= start:
@@ -44,7 +44,7 @@ def check_times(kind: Any, start: Any, end: Any, old_end: Any, stable: int, brok
         if kind[i] == STABLE:
             stable = max(stable, start[i])
         else:
-            broken[i] = _rule_of_times(kind[i], start[i], end[i], old_end[i], stable)
+            broken[i] = rule_of_times(kind[i], start[i], end[i], old_end[i], stable)
     return stable
 
 
@@ -74,7 +74,7 @@ def apply_elements(
             continue
         low, high = identity[i, 0], identity[i, 1]
         stands = place + i
-        rule = _rule_of_times(kind[i], start[i], end[i], old_end[i], stable)
+        rule = rule_of_times(kind[i], start[i], end[i], old_end[i], stable)
         if rule == VALID and kind[i] == ADJUST:
             slot = find(table, tag_of(low, high, start[i], old_end[i]), low, high, start[i], old_end[i])
             node = node_at(table, slot)

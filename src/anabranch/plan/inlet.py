@@ -10,7 +10,7 @@ import pyarrow as pa
 from anabranch.model.properties import Properties
 from anabranch.plan.node import Node
 from anabranch.plan.source import Source
-from anabranch.progress.gate import Admission
+from anabranch.progress.admission import Admission
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,10 +72,8 @@ class Inlet(Source):
         return self.on
 
     def admission(self) -> Admission:
-        """What its gate goes by; what a bound on disorder promises is among the rows by now."""
-        promised = self.of_events if self.replicas else None
-        admission = replace(super().admission(), promised=promised, disorder=None)
-        return replace(admission, channels=self.channels)
+        """What its gate goes by."""
+        return replace(super().admission(), channels=self.channels)
 
     def settings(self) -> dict[str, str]:
         """How rows are read, and what has been made of them before they come in."""

@@ -18,7 +18,9 @@ from anabranch.model.properties import Fact, Properties
 from anabranch.model.spelling import did_you_mean
 from anabranch.model.validity import Policy, check_policy
 from anabranch.plan.node import Node, PlanError
-from anabranch.progress.gate import Admission
+from anabranch.progress.admission import Admission
+from anabranch.progress.models.disorder import Disorder
+from anabranch.progress.models.stated import Stated
 from anabranch.rows.layout import Layout
 
 
@@ -159,7 +161,7 @@ class Source(Node):
             awaited=self.awaited,
             lossy=self.lossy,
             promised=self.of_events if self.replicas else None,
-            disorder=self.disorder,
+            progress=Stated() if self.disorder is None else Disorder(self.disorder),
             of_changes=self.of_changes,
         )
 

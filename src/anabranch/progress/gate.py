@@ -1,33 +1,35 @@
-"""Where a source enters: who may speak, what is valid, and how far each replica has come.
+"""Where a source enters: the one door from rows of channels to the events of a flow.
 
-A replica speaks through channels, each in its own order; it is stable until the least of what its channels
-are. It is attached by its first element or an attach, and once: an attach while it is attached is refused,
-one after a detach lets it begin anew. One that is detached sends nothing that is used until then. Where
-progress is not in the data it follows from a bound on disorder: nothing comes more than so much after what
-starts later. That counts after the pass in which it was seen, whatever is made of the row later.
+What channels send is looked at, admitted and then promised. `Gate.look` says which rows would be refused and
+changes nothing. `Gate.admit` lets the others in. `Gate.promise` ends a pass or a round of it: replicas are
+stable until the least of what their channels are, and that is told where it is more than before. What a model
+of progress (`models`) infers from events counts from there on, whatever is made of the events later.
 Behind a gate every element is valid by its times.
 
 A source that is not of replicas has one, which is called ``""`` and is never attached nor detached.
 """
 
-from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Collection, Iterable, Iterator
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.kernels.kernel import Refused, State
-from anabranch.model.application import BROKEN, STABLE, VALID, check_times
+from anabranch.model.application import STABLE, VALID
 from anabranch.model.batch import Batch, Kind
-from anabranch.model.compiled import compiled
-from anabranch.model.op import Op, of_snapshot
 from anabranch.model.properties import Properties
 from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.model.validity import Rule
+from anabranch.progress.admission import Admission
+from anabranch.progress.attendance import Attendance, Change
+from anabranch.progress.channel_rows import ChannelRows, Stretch
+from anabranch.progress.channels import Channels
+from anabranch.progress.inspection import Look, looked_at
+from anabranch.progress.inspection import refused as refused_of_channel
+from anabranch.progress.models.model import Promises
 
-VERSION = 1
-_SNAPSHOT = int(Op.SNAPSHOT)
+VERSION = 2
 
 
 class Entrance(Protocol):
@@ -42,7 +44,7 @@ class Entrance(Protocol):
         ...
 
     def begins(self, name: str, time: int | None) -> None:
-        """A replica of changes speaks, here or in another shard, perhaps of a snapshot of a time."""
+        """A replica of changes sends, here or to another shard, perhaps rows of a snapshot of a time."""
         ...
 
     def attach(
@@ -56,7 +58,7 @@ class Entrance(Protocol):
         ...
 
     def idle(self, name: str) -> None:
-        """Nobody waits for a replica until it speaks again."""
+        """A replica is not waited for until it sends again."""
         ...
 
     def refuse(self, refused: Refused) -> None:
@@ -64,402 +66,354 @@ class Entrance(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
-    """What a gate goes by."""
-
-    replicas: bool = False
-    """Who speaks has a name, comes and goes."""
-    awaited: tuple[str, ...] = ()
-    """Replicas that are attached from the beginning; others with their first element."""
-    lossy: frozenset[str] | bool = False
-    promised: Properties | None = None
-    """What each replica promises."""
-    disorder: int | None = None
-    """How many ticks an element may come after those that start later; None: stables are in the data."""
-    channels: int = 1
-    """How many channels of a replica must have spoken before it is stable until anything."""
-    of_changes: bool = False
-    """What comes in are changes of a table."""
-
-    def is_complete(self, replica: str) -> bool:
-        """The silence of a replica is evidence."""
-        return not self.lossy if isinstance(self.lossy, bool) else replica not in self.lossy
-
-
-class Look(NamedTuple):
-    """Elements of one channel, looked at: what is valid by its times, and how far the channel is then."""
-
-    reached: int
-    """How far the channel was before."""
-    rules: NDArray[np.int8]
-    stable: int
-    events: int
-    invalid: int
-    controls: int
-    latest: int
-    """The greatest start of its valid events, those of a snapshot aside; BEGINNING where there is none."""
-
-
-@dataclass(slots=True)
 class Gate:
-    """State: how far every channel of every attached replica has come, and who has left."""
+    """State: who is attached, how far every channel has come, and what the flow was told of each replica."""
 
-    admission: Admission
-    entrance: Entrance
-    frontiers: dict[str, dict[str, int]] = field(default_factory=dict)
-    promised: dict[str, int] = field(default_factory=dict)
-    """What the flow has been told of each replica."""
-    left: set[str] = field(default_factory=set)
-    expected: set[str] = field(default_factory=set)
-    """Attached replicas of which nothing has come: an attach of theirs is their first."""
-    idling: set[str] = field(default_factory=set)
-    """Replicas that are not waited for and have sent nothing since."""
-    inferred: dict[tuple[str, str], int] = field(default_factory=dict)
-    """Until when each channel is stable after this pass, by what was seen of it."""
-    moved: set[str] = field(default_factory=set)
-    """Replicas of which a channel may be further than when the flow was told last."""
-    attaches: int = 0
-    places: dict[str, int] = field(default_factory=dict)
-    """The order in which replicas were attached, in which the flow is told of several."""
-    snapshots: dict[str, int] = field(default_factory=dict)
-    """Of each replica that has rows of a snapshot in this pass the least time of them."""
+    def __init__(
+        self,
+        admission: Admission,
+        entrance: Entrance,
+        *,
+        keeps_stables: bool = True,
+        refuses_controls: bool = True,
+    ) -> None:
+        """A gate through which nothing has come.
+
+        ``keeps_stables``: those of a replica with one channel are pushed where they stand among its events.
+        ``refuses_controls``: of the gates of all shards, which are all told the same attaches and detaches,
+        this is the one that refuses what is wrong with them.
+        """
+        self.admission, self.entrance = admission, entrance
+        self.keeps_stables, self.refuses_controls = keeps_stables, refuses_controls
+        self.attendance = Attendance(admission.awaited)
+        self.channels = Channels(admission.channels)
+        self.model = admission.progress.model()
+        self.promised: dict[str, int] = {}
+        """What the flow has been told of each replica."""
+        self.places: dict[str, int] = {}
+        """The order in which replicas were attached, in which the flow is told of several."""
+        self.attaches = 0
+        self.inferred: list[Promises] = []
+        """What the model promises after this pass."""
+        self.waiting: dict[int, int] = {}
+        """Of channels without an order, by number: the stables that count at the end of the pass."""
+        self.seen: dict[int, int] = {}
+        """Of the same the greatest start of their events in this pass."""
+        self.snapshots: dict[str, int] = {}
+        """Of each replica that has rows of a snapshot in this pass the least time of them."""
 
     def open(self) -> None:
-        """Let those in who are awaited."""
+        """Let those in that are awaited."""
         if not self.admission.replicas:
-            self.frontiers[""], self.places[""] = {}, 0
+            self.attendance.send("")
+            self.channels.enter("")
+            self.promised[""], self.places[""] = BEGINNING, 0
         for name in self.admission.awaited:
-            self.await_replica(name)
+            self.expect(name)
 
-    def await_replica(self, name: str) -> None:
-        """A replica that is not attached joins before anything of it has come."""
-        if name not in self.frontiers:
-            self._join(name, None)
-            self.expected.add(name)
+    @property
+    def replicas(self) -> Collection[str]:
+        """Those that are attached or expected, in the order in which they were."""
+        return self.channels.numbers
 
-    def is_attached(self, name: str) -> bool:
-        """Whether something has come of a replica that has not left since, so that an attach is refused."""
-        return name in self.frontiers and name not in self.expected
+    def stable(self, name: str) -> int:
+        """How far all channels of an attached replica have come."""
+        return self.channels.stable(name)
 
-    def attach(self, name: str, guarantee: int | None = None) -> None:
-        """A replica joins that is not attached, or of which nothing has come yet."""
-        assert not self.is_attached(name), "a replica is attached once until it is detached"
-        if name in self.frontiers:
-            if guarantee is None:
-                self.expected.discard(name)
-                return
-            self.detach(name)
-        self._join(name, guarantee)
+    def expect(self, name: str, channel: str | None = None) -> None:
+        """A replica, perhaps with a channel, is waited for from now on; what comes of it is its beginning."""
+        if self.attendance.expect(name) is Change.ENTERS:
+            self._enter(name, None)
+        if channel is not None:
+            self.channels.number(name, channel)
 
-    def _join(self, name: str, guarantee: int | None) -> None:
-        self.attaches += 1
-        self.places[name] = self.attaches
-        self.frontiers[name] = {}
-        self.promised[name] = BEGINNING
-        self.left.discard(name)
-        complete = self.admission.is_complete(name)
-        guarantee = guarantee if complete and guarantee != BEGINNING else None
-        self.entrance.attach(name, guarantee, self.admission.promised, complete=complete)
+    def foresee(self, stretches: Iterable[Stretch]) -> None:
+        """Know of the snapshots in all that is going to be admitted in a pass, before any of it is."""
+        self.snapshots = {}
+        for one in stretches:
+            if one.snapshot is not None:
+                least = self.snapshots.get(one.replica, FOREVER)
+                self.snapshots[one.replica] = min(one.snapshot, least)
 
-    def detach(self, name: str) -> None:
-        """A replica leaves, if it has ever come; what it promised before counts."""
-        self.promise()
-        self.left.add(name)
-        if name not in self.frontiers:
+    def look(self, rows: ChannelRows) -> Look:
+        """What the times of rows say; attaches, detaches and their consequences are judged by `refused`."""
+        count = len(rows.stretches)
+        before, ordered = np.empty(count, np.int64), np.empty(count, np.bool_)
+        for n, one in enumerate(rows.stretches):
+            before[n] = self.channels.reached(one.replica, one.channel)
+            ordered[n] = one.ordered
+        return looked_at(rows.elements, rows.stretch, before, ordered, of_changes=self.admission.of_changes)
+
+    def refused(self, rows: ChannelRows, look: Look) -> Iterator[Refused]:
+        """What `admit` would refuse of rows that were looked at."""
+        if look.controls or any(self.attendance.has_left(one.replica) for one in rows.stretches):
+            yield from self._refused_with_controls(rows)
+        elif look.invalid:
+            yield from self._refused_by_times(rows, look)
+
+    def admit(self, rows: ChannelRows, look: Look | None = None) -> None:
+        """Let in what may come in, and refuse the rest; promises count from `promise` on."""
+        look = look or self.look(rows)
+        if look.controls:
+            for part in rows.between_controls():
+                if part.is_control():
+                    self._control(part)
+                else:
+                    self.admit(part)
+            self.observe(rows)
             return
-        del self.frontiers[name]
-        self.expected.discard(name)
-        self.idling.discard(name)
-        self.promised.pop(name, None)
-        self.entrance.detach(name)
+        here = [self._enters(one) for one in rows.stretches]
+        if not all(here):
+            self._admit_some(rows, here)
+            return
+        numbers = np.empty(len(here), np.int64)
+        for n, one in enumerate(rows.stretches):
+            numbers[n] = self.channels.number(one.replica, one.channel)
+        self.channels.reach_all(numbers, look.reached)
+        self._observe(rows.stretches, numbers, look)
+        if look.invalid:
+            for refused in self._refused_by_times(rows, look):
+                self.entrance.refuse(refused)
+        if look.events > look.invalid:
+            self._push(rows, look)
+
+    def observe(self, rows: ChannelRows) -> None:
+        """Note what was seen of whole stretches, once the attaches and detaches among their rows are done."""
+        known = tuple(
+            one for one in rows.stretches if one.latest is not None and one.replica in self.promised
+        )
+        if known:
+            numbers = [self.channels.number(one.replica, one.channel) for one in known]
+            nothing = self.look(ChannelRows(known, rows.elements[:0]))
+            self._observe(known, np.array(numbers, np.int64), nothing)
+
+    def attach(self, name: str, guarantee: int | None = None) -> Rule | None:
+        """A replica joins; or the rule that its attach breaks."""
+        guarantee = guarantee if self.admission.is_complete(name) and guarantee != BEGINNING else None
+        change = self.attendance.attach(name, guarantee=guarantee is not None)
+        match change:
+            case Rule():
+                return change
+            case Change.BEGINS_ANEW:
+                self._leave(name)
+                self._enter(name, guarantee)
+            case Change.ENTERS:
+                self._enter(name, guarantee)
+        return None
+
+    def detach(self, name: str) -> Rule | None:
+        """A replica leaves, and what it promised before counts; or the rule that its detach breaks."""
+        change = self.attendance.detach(name)
+        self._leave(name)
+        return change if isinstance(change, Rule) else None
+
+    def leave(self, name: str) -> None:
+        """A replica leaves, whatever it is."""
+        self.attendance.leave(name)
+        self._leave(name)
 
     def idle(self, name: str) -> None:
         """A replica is not waited for until it sends again and has caught up."""
-        self.idling.add(name)
+        self.attendance.idle.add(name)
         self.entrance.idle(name)
 
-    def idle_but(self, names: Iterable[str], sending: Container[str]) -> None:
+    def idle_but(self, names: Iterable[str], sending: Collection[str]) -> None:
         """Of some replicas those that are attached and do not send are not waited for."""
         for name in names:
-            if name in self.frontiers and name not in sending and name not in self.idling:
+            if name in self.promised and name not in sending and name not in self.attendance.idle:
                 self.idle(name)
-
-    def expect(self, name: str, channel: str) -> None:
-        """A channel of an attached replica is going to speak: until it has, nothing is stable."""
-        self.frontiers[name].setdefault(channel, BEGINNING)
 
     def forget(self, name: str, channel: str) -> None:
         """A channel is at its end: its replica is stable until the least of what the others are."""
         self.promise()
-        known = self.frontiers.get(name, {})
-        if len(known) > 1:
-            known.pop(channel, None)
-            self.moved.add(name)
+        known = self.channels.numbers.get(name, {})
+        if len(known) > 1 and channel in known:
+            self.inferred.append(self.model.forget(known[channel]))
+            self.channels.forget(name, channel)
         self.promise()
 
-    def foresee(self, said: Iterable[tuple[str, Batch]]) -> None:
-        """Know of the snapshots in what is going to be heard in a pass, before the first row of it is."""
-        self.snapshots = {}
-        for name, batch in said:
-            times = batch.start[of_snapshot(batch.kind, batch.old_end)]
-            if len(times):
-                self.snapshots[name] = min(int(times.min()), self.snapshots.get(name, FOREVER))
-
-    def speaks(self, name: str, channel: str) -> int:
-        """A channel of an attached replica speaks, here or to another shard; how far it has come."""
-        self._received(name)
-        if self.admission.of_changes and self.admission.replicas:
-            self.entrance.begins(name, self.snapshots.get(name))
-        return self.frontiers[name].setdefault(channel, BEGINNING)
-
-    def _received(self, name: str) -> None:
-        self.expected.discard(name)
-        self.idling.discard(name)
-
-    def look(self, batch: Batch, name: str = "", channel: str = "", reached: int | None = None) -> "Look":
-        """What `hear` would find of elements, without hearing them; controls are judged by `foretold`."""
-        rules = np.empty(len(batch), np.int8)
-        if reached is None:
-            reached = self.frontiers.get(name, {}).get(channel, BEGINNING)
-        columns = batch.kind, batch.start, batch.end, batch.old_end
-        found = look_at(*columns, reached, self.admission.of_changes, rules)
-        return Look(reached, rules, *found)
-
-    def refused(self, batch: Batch, look: "Look") -> list[Refused]:
-        """What is not valid of elements that were looked at."""
-        return list(refused(batch, look.rules, look.reached, of_changes=self.admission.of_changes))
-
-    def foretold(self, batch: Batch, name: str, channel: str, look: "Look") -> list[Refused]:
-        """What `hear` would refuse of what one channel sends, without hearing it."""
-        if not look.controls and self._admits(name):
-            return self.refused(batch, look) if look.invalid else []
-        found: list[Refused] = []
-        here, attached = name in self.frontiers or name not in self.left, self.is_attached(name)
-        reached, begin = look.reached, 0
-        for cut in [*np.flatnonzero(batch.kind > STABLE).tolist(), len(batch)]:
-            part, control = batch[begin:cut], batch[cut : cut + 1]
-            begin = cut + 1
-            if len(part) and not here:
-                found.append(_detached(part, name))
-            elif len(part):
-                one = self.look(part, name, channel, reached)
-                found += self.refused(part, one)
-                reached, attached = one.stable, True
-            if not len(control):
-                break
-            attaches = control.kind[0] == Kind.ATTACH
-            if attaches and attached:
-                found.append(_attached_twice(control, name, reached))
-            elif attaches:
-                here = attached = True
-                reached = BEGINNING
-            elif here and (attached or name in self.admission.awaited):
-                here = attached = False
-            else:
-                found.append(_detached(control, name))
-                here = False
-        return found
-
-    def _admits(self, name: str) -> bool:
-        return name in self.frontiers or name not in self.left
-
-    def hear(self, batch: Batch, name: str = "", channel: str = "", look: "Look | None" = None) -> None:
-        """What one channel of a replica says next, in its order; promises count when the pass ends."""
-        look = look or self.look(batch, name, channel)
-        if not look.controls:
-            self._elements(batch, name, channel, look)
-            return
-        begin = 0
-        for cut in np.flatnonzero(batch.kind > STABLE).tolist():
-            self._elements(batch[begin:cut], name, channel)
-            self._control(batch[cut : cut + 1], name)
-            begin = cut + 1
-        self._elements(batch[begin:], name, channel)
-
-    def reach(self, name: str, channel: str, time: int) -> None:
-        """A channel is stable until a time, if its replica is attached; that counts from `promise` on."""
-        known = self.frontiers.get(name)
-        if known is not None:
-            known[channel] = max(time, known.get(channel, BEGINNING))
-            self.moved.add(name)
+    def settle(self) -> None:
+        """Let count what channels without an order have shown, at the end of the pass."""
+        (waiting, self.waiting), (seen, self.seen) = (self.waiting, {}), (self.seen, {})
+        for number, time in waiting.items():
+            self.channels.reach(number, time)
+        if seen:
+            numbers, latest = np.array(list(seen), np.int64), np.array(list(seen.values()), np.int64)
+            self.inferred.append(self.model.observe(numbers, latest))
 
     def promise(self) -> None:
         """Tell the flow how far replicas have come, where that is further than before.
 
         Cost: the replicas that have moved, whatever their number.
         """
-        for (name, channel), time in self.inferred.items():
-            self.reach(name, channel, time)
-        self.inferred = {}
-        moved, self.moved = self.moved, set()
-        there = [name for name in moved if name in self.frontiers]
-        for name in sorted(there, key=self.places.__getitem__):
-            reached = self.reached(name)
-            if reached > self.promised.get(name, BEGINNING):
-                self.promised[name] = reached
-                self.entrance.advance(reached, name)
-
-    def reached(self, name: str) -> int:
-        """How far all channels of a replica have come."""
-        channels = self.frontiers[name]
-        return min(channels.values()) if len(channels) >= self.admission.channels else BEGINNING
-
-    def present(self, name: str) -> bool:
-        """Whether a replica may speak: it is attached, or is now because it had never been."""
-        if self._admits(name):
-            self.await_replica(name)
-            return True
-        return False
-
-    def admit(
-        self,
-        name: str,
-        channel: str,
-        kind: NDArray[np.int8],
-        start: NDArray[np.int64],
-        end: NDArray[np.int64],
-        old_end: NDArray[np.int64],
-    ) -> NDArray[np.int8]:
-        """The rule that each element of a channel breaks by its times, or VALID; the channel moves on."""
-        rules = np.full(len(kind), VALID, np.int8)
-        reached = self.frontiers[name].get(channel, BEGINNING)
-        self.reach(name, channel, check_times(kind, start, end, old_end, reached, rules))
-        if self.admission.disorder is not None:
-            self._infer(name, channel, int(latest_of(kind, start, old_end, self.admission.of_changes, rules)))
-        return rules
-
-    def _infer(self, name: str, channel: str, latest: int) -> None:
-        """Note until when a channel is stable by the bound on its disorder, after its latest event.
-
-        Rows that are refused promise nothing, nor do those of a snapshot: it takes long to read, and the log
-        after it goes on from where it began.
-        """
-        bound = self.admission.disorder
-        if bound is not None and latest >= BEGINNING + bound and latest > BEGINNING:
-            known = self.inferred.get((name, channel), BEGINNING)
-            self.inferred[name, channel] = max(latest - bound, known)
-
-    def _elements(self, batch: Batch, name: str, channel: str, look: "Look | None" = None) -> None:
-        if not len(batch):
-            return
-        if name not in self.frontiers and not self.present(name):
-            self.entrance.refuse(_detached(batch, name))
-            return
-        self._received(name)
-        if self.admission.of_changes:
-            self.speaks(name, channel)
-        look = look or self.look(batch, name, channel)
-        self.reach(name, channel, look.stable)
-        self._infer(name, channel, look.latest)
-        if look.invalid:
-            for one in self.refused(batch, look):
-                self.entrance.refuse(one._replace(name=name or None))
-            batch = batch.take(look.rules == VALID)
-        if look.events > look.invalid:
-            self.entrance.push(batch, name)
-
-    def _control(self, batch: Batch, name: str) -> None:
-        attaches = batch.kind[0] == Kind.ATTACH
-        refused = self.refused_control(batch, name, attaches=bool(attaches))
-        if refused is not None:
-            self.entrance.refuse(refused)
-        elif attaches:
-            guarantee = int(batch.start[0])
-            self.attach(name, None if guarantee == BEGINNING else guarantee)
-        else:
-            self.detach(name)
-
-    def refused_control(self, batch: Batch, name: str, *, attaches: bool) -> Refused | None:
-        """An attach of a replica that is attached, or a detach of one that is not: it stays away."""
-        if attaches and self.is_attached(name):
-            return _attached_twice(batch, name, self.reached(name))
-        if attaches or self.is_attached(name) or (name in self.expected and name in self.admission.awaited):
-            return None
-        self.detach(name)
-        return _detached(batch, name)
+        inferred, self.inferred = self.inferred, []
+        for one in inferred:
+            self.channels.reach_all(*one)
+        moved = self.channels.moves()
+        for name in sorted(moved, key=self.places.__getitem__):
+            stable = self.channels.stable(name)
+            if stable > self.promised[name]:
+                self.promised[name] = stable
+                self.entrance.advance(stable, name)
 
     def saved(self) -> State:
-        """All of the state; nothing is inferred between passes."""
+        """All of the state between passes."""
+        assert not self.inferred, "what is inferred counts when the pass ends"
+        assert not self.waiting, "what channels without an order have shown counts when the pass ends"
+        assert not self.seen, "what channels without an order have shown counts when the pass ends"
         values = {
-            "frontiers": self.frontiers,
+            "channels": self.channels.saved(),
             "promised": self.promised,
-            "left": sorted(self.left),
-            "expected": sorted(self.expected),
+            "presence": self.attendance.saved(),
+            "model": self.model.saved(),
         }
         return State(VERSION, values, [])
 
     def resume(self, state: State) -> None:
         """Go on from what was saved."""
-        self.frontiers = {name: dict(known) for name, known in state.values["frontiers"].items()}
-        self.places = {name: place for place, name in enumerate(self.frontiers)}
+        values = state.values
+        self.channels = Channels.load(values["channels"], self.admission.channels)
+        self.promised = dict(values["promised"])
+        self.places = {name: place for place, name in enumerate(self.channels.numbers)}
         self.attaches = len(self.places)
-        self.promised, self.left = dict(state.values["promised"]), set(state.values["left"])
-        self.expected = set(state.values.get("expected", ()))
+        self.attendance.resume(values["presence"])
+        self.model = self.admission.progress.resumed(values["model"])
+
+    def _enter(self, name: str, guarantee: int | None) -> None:
+        self.channels.enter(name)
+        self.attaches += 1
+        self.promised[name], self.places[name] = BEGINNING, self.attaches
+        complete = self.admission.is_complete(name)
+        self.entrance.attach(name, guarantee, self.admission.promised, complete=complete)
+
+    def _leave(self, name: str) -> None:
+        if name not in self.promised:
+            return
+        for number in self.channels.numbers[name].values():
+            if number in self.waiting:
+                self.channels.reach(number, self.waiting.pop(number))
+        self.promise()
+        for number in self.channels.numbers[name].values():
+            self.inferred.append(self.model.forget(number))
+        self.channels.leave(name)
+        del self.promised[name], self.places[name]
+        self.entrance.detach(name)
+
+    def _enters(self, stretch: Stretch) -> bool:
+        """Whether a replica may send, which it does; one that was not known is attached."""
+        change = self.attendance.send(stretch.replica)
+        if isinstance(change, Rule):
+            return False
+        if change is Change.ENTERS:
+            self._enter(stretch.replica, None)
+        if self.admission.of_changes and self.admission.replicas:
+            self.entrance.begins(stretch.replica, self.snapshots.get(stretch.replica))
+        return True
+
+    def _admit_some(self, rows: ChannelRows, here: list[bool]) -> None:
+        """Admit the stretches of replicas that may send; the rows of others are refused."""
+        for one, may_send in zip(rows.each(), here, strict=True):
+            if may_send:
+                self.admit(one)
+            elif len(one):
+                self.entrance.refuse(_detached(one))
+
+    def _observe(self, stretches: tuple[Stretch, ...], numbers: NDArray[np.int64], look: Look) -> None:
+        """Note what follows from what was seen of stretches whose channels have these numbers."""
+        latest = look.latest
+        for n, one in enumerate(stretches):
+            if one.latest is not None:
+                latest[n] = one.latest
+            if not one.ordered:
+                number = int(numbers[n])
+                self.waiting[number] = max(int(look.waiting[n]), self.waiting.get(number, BEGINNING))
+                self.seen[number] = max(int(latest[n]), self.seen.get(number, BEGINNING))
+                latest[n] = BEGINNING
+        promises = self.model.observe(numbers, latest)
+        if len(promises.channels):
+            self.inferred.append(promises)
+
+    def _push(self, rows: ChannelRows, look: Look) -> None:
+        elements, names = rows.elements, [one.replica for one in rows.stretches]
+        valid = look.rules == VALID
+        if not self._stand(rows.stretches):
+            valid &= elements.kind < STABLE
+        if rows.stretch is None or names.count(names[0]) == len(names):
+            self.entrance.push(
+                rows.batch() if valid.all() else elements.take(np.flatnonzero(valid)), names[0]
+            )
+            return
+        codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
+        used = np.flatnonzero(valid)
+        whose = np.array([codes[name] for name in names])[rows.stretch[used]]
+        order = np.argsort(whose, kind="stable")
+        bounds = np.searchsorted(whose[order], np.arange(len(codes) + 1)).tolist()
+        for name, code in codes.items():
+            mine = used[order[bounds[code] : bounds[code + 1]]]
+            if len(mine):
+                self.entrance.push(elements.take(mine), name)
+
+    def _stand(self, stretches: tuple[Stretch, ...]) -> bool:
+        """Stables may be pushed where they stand: what a channel is stable until its replica is."""
+        return self.keeps_stables and all(
+            one.ordered and len(self.channels.numbers[one.replica]) == self.channels.needed == 1
+            for one in stretches
+        )
+
+    def _refused_by_times(self, rows: ChannelRows, look: Look) -> Iterator[Refused]:
+        bounds, of_changes = rows.bounds(), self.admission.of_changes
+        for n, one in enumerate(rows.stretches):
+            begin, end = bounds[n], bounds[n + 1]
+            rules = look.rules[begin:end]
+            if (rules != VALID).any():
+                yield from refused_of_channel(
+                    rows.elements[begin:end],
+                    rules,
+                    int(look.before[n]),
+                    of_changes=of_changes,
+                    name=one.replica or None,
+                )
+
+    def _control(self, rows: ChannelRows) -> None:
+        """A replica attaches or detaches, as one row says."""
+        name, batch = rows.stretches[0].replica, rows.batch()
+        if not self.admission.replicas:
+            rule: Rule | None = Rule.DETACHED_INPUT
+        elif batch.kind[0] == Kind.ATTACH:
+            known = self.stable(name) if name in self.promised else BEGINNING
+            rule = self.attach(name, int(batch.start[0]))
+        else:
+            known, rule = BEGINNING, self.detach(name)
+        if rule is not None and self.refuses_controls:
+            known = known if rule is Rule.ALREADY_ATTACHED else BEGINNING
+            self.entrance.refuse(Refused(rule, batch, np.array([known]), name=name or None))
+
+    def _refused_with_controls(self, rows: ChannelRows) -> Iterator[Refused]:
+        """What `admit` would refuse, found by letting others attach and detach in its place."""
+        attendance, reached, anew = self.attendance.copy(), dict[tuple[str, str], int](), set[str]()
+        for part in rows.between_controls():
+            stretch = part.stretches[0]
+            name, key = stretch.replica, (stretch.replica, stretch.channel)
+            before = reached.get(key, BEGINNING if name in anew else self.channels.reached(*key))
+            if part.is_control():
+                attaches = part.elements.kind[0] == Kind.ATTACH
+                change = attendance.attach(name) if attaches else attendance.detach(name)
+                if isinstance(change, Rule):
+                    known = np.array([before if attaches else BEGINNING])
+                    yield Refused(change, part.batch(), known, name=name or None)
+                if not attaches or change is Change.ENTERS:
+                    anew.add(name)
+                    reached = {other: time for other, time in reached.items() if other[0] != name}
+            elif isinstance(attendance.send(name), Rule):
+                yield _detached(part)
+            else:
+                ordered, of_changes = np.array([stretch.ordered]), self.admission.of_changes
+                look = looked_at(part.elements, None, np.array([before]), ordered, of_changes=of_changes)
+                reached[key] = int(look.reached[0])
+                yield from self._refused_by_times(part, look)
 
 
-def _detached(batch: Batch, name: str) -> Refused:
+def _detached(rows: ChannelRows) -> Refused:
     """What a replica sent that is not attached."""
+    batch, name = rows.batch(), rows.stretches[0].replica
     return Refused(Rule.DETACHED_INPUT, batch, np.full(len(batch), BEGINNING), name=name or None)
-
-
-def _attached_twice(batch: Batch, name: str, reached: int) -> Refused:
-    return Refused(Rule.ALREADY_ATTACHED, batch, np.full(len(batch), reached), name=name or None)
-
-
-@compiled
-def look_at(
-    kind: Any, start: Any, end: Any, old_end: Any, stable: int, of_changes: bool, rules: Any
-) -> tuple[int, int, int, int, int]:
-    """Write the rule that each element breaks by its times to ``rules``.
-
-    Returns the stable after them, how many are events, break a rule, and are attaches or detaches, and the
-    latest start (`latest_of`).
-    """
-    events = invalid = controls = 0
-    rules[:] = VALID
-    stable = check_times(kind, start, end, old_end, stable, rules)
-    for i in range(len(kind)):
-        events += kind[i] < STABLE
-        if kind[i] > STABLE:
-            rules[i] = VALID
-            controls += 1
-        invalid += rules[i] != VALID
-    return stable, events, invalid, controls, latest_of(kind, start, old_end, of_changes, rules)
-
-
-@compiled
-def latest_of(kind: Any, start: Any, old_end: Any, of_changes: bool, rules: Any) -> int:
-    """The greatest start of valid events; of changes, of those that are no rows of a snapshot."""
-    latest = BEGINNING
-    for i in range(len(kind)):
-        counts = kind[i] < STABLE and rules[i] == VALID and not (of_changes and old_end[i] == _SNAPSHOT)
-        if counts and start[i] > latest:
-            latest = start[i]
-    return latest
-
-
-def refused(
-    batch: Batch, rules: NDArray[np.int8], reached: int, *, of_changes: bool = False
-) -> Iterable[Refused]:
-    """Rows that break rules by their times, by the rule, with the stable that each met."""
-    stables = np.where(batch.kind == Kind.STABLE, batch.start, BEGINNING)
-    met = np.maximum(np.maximum.accumulate(stables), reached)
-    for code in np.unique(rules[rules != VALID]).tolist():
-        rows = rules == code
-        rule = BROKEN[code]
-        if of_changes and rule is Rule.INSERT_BEHIND_STABLE:
-            rule = Rule.CHANGE_BEHIND_STABLE
-        yield Refused(rule, batch.take(rows), met[rows])
-
-
-def channels_of(batch: Batch) -> Sequence[tuple[str, Batch]]:
-    """What each channel says, in the order of their first elements."""
-    origin = batch.origin
-    if origin is None or origin.channel is None:
-        return [(origin.channels[0] if origin is not None else "", batch)]
-    codes, first = np.unique(origin.channel, return_index=True)
-    return [
-        (origin.channels[code], batch.take(origin.channel == code))
-        for code in codes[np.argsort(first)].tolist()
-    ]

@@ -57,7 +57,7 @@ def row(v):
 
 
 def said(source, start, end):
-    """What tasks say: (channel, sequence, values) of each voice, and what they refuse."""
+    """What tasks say: (channel, sequence, values) of each stretch, and what they refuse."""
     spoken, refused = [], []
     for task in source.partitions(start, end):
         for rows in source.read(task):
@@ -68,10 +68,10 @@ def said(source, start, end):
             if not body.is_valid:
                 continue
             one = parcel.from_bytes(body.as_py())
-            for n, voice in enumerate(one.voices):
-                mine = (one.voice == n) & (one.kind == 0)
+            for n, stretch in enumerate(one.stretches):
+                mine = (one.stretch == n) & (one.kind == 0)
                 payload = one.batch(mine.nonzero()[0]).payload.column("v").to_pylist()
-                spoken.append((voice.channel, voice.sequence, payload))
+                spoken.append((stretch.channel, stretch.sequence, payload))
     return sorted(spoken), refused
 
 

@@ -24,6 +24,7 @@ from anabranch.engines.spark.transport.packing import Packing
 from anabranch.engines.spark.transport.shards import shard_ids
 from anabranch.model.batch import Batch
 from anabranch.model.elements import Control, Element
+from anabranch.progress.channel_rows import Stretch
 from anabranch.rows import refusal
 from anabranch.rows.layout import Layout
 from anabranch.rows.reading import Place, read_rows
@@ -154,9 +155,9 @@ def said_in_rows(
     key: int, output: list[Batch], refused: list[refusal.Refusal], status: ShardStatus
 ) -> Iterator[Row]:
     """What a shard says as parcels, refusals, and its status last."""
-    voice = parcel.Voice("", str(status.shard))
+    stretch = Stretch("", str(status.shard))
     for batch in output:
-        body = parcel.to_bytes(parcel.Parcel.of(voice, batch))
+        body = parcel.to_bytes(parcel.Parcel.of(stretch, batch))
         yield Row(shard=key, body=memoryview(body), refused=None, status=None)
     if refused:
         yield Row(shard=key, body=None, refused=refusal.to_bytes(refused), status=None)

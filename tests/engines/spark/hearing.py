@@ -31,7 +31,7 @@ class Shard(OfALevel):
     @property
     def frontiers(self) -> dict[str, dict[str, int]]:
         """How far each channel of each replica is."""
-        return self.gates[ROWS_SOURCE].frontiers
+        return self.gates[ROWS_SOURCE].channels.saved()
 
     @property
     def merge(self) -> Merge:

@@ -414,18 +414,20 @@ def _trail(rows: dict[int, Any], held: Counter[int]) -> list[int] | None:
 def _turns(parcels: list[Parcel]) -> dict[tuple[str, str], list[Turn]]:
     """What every channel says, in its order: a round for each range of places that no other overlaps."""
     channels: dict[tuple[str, str], list[Turn]] = {}
-    for voice in sorted((v for one in parcels for v in one.voices), key=lambda voice: voice.sequence):
-        turns = channels.setdefault((voice.replica, voice.channel), [])
-        if turns and voice.sequence <= turns[-1].last:
-            turns[-1].last = max(voice.last, turns[-1].last)
+    for stretch in sorted(
+        (v for one in parcels for v in one.stretches), key=lambda stretch: stretch.sequence
+    ):
+        turns = channels.setdefault((stretch.replica, stretch.channel), [])
+        if turns and stretch.sequence <= turns[-1].last:
+            turns[-1].last = max(stretch.last, turns[-1].last)
         else:
-            turns.append(Turn(voice.sequence, voice.last))
+            turns.append(Turn(stretch.sequence, stretch.last))
     for one in parcels:
         batch = one.batch(slice(None))
-        for row, code in enumerate(one.voice.tolist()):
-            voice, element = one.voices[code], batch.element(row)
-            place = voice.sequence + int(one.row[row])
-            for turn in channels[voice.replica, voice.channel]:
+        for row, code in enumerate(one.stretch.tolist()):
+            stretch, element = one.stretches[code], batch.element(row)
+            place = stretch.sequence + int(one.row[row])
+            for turn in channels[stretch.replica, stretch.channel]:
                 if turn.first <= place <= turn.last:
                     turn.rows.append((place, element))
     for turns in channels.values():

@@ -11,9 +11,10 @@ from anabranch import Batch, Insert, Stable, count, source
 from anabranch.engines.spark.assignment import level_settings
 from anabranch.engines.spark.rows_merge import ROWS_SOURCE
 from anabranch.engines.spark.shard import Shard
-from anabranch.engines.spark.transport.parcel import Parcel, Voice
+from anabranch.engines.spark.transport.parcel import Parcel
 from anabranch.kernels.store.saved import StateFormatError
 from anabranch.plan.levels import levels
+from anabranch.progress.channel_rows import Stretch
 from anabranch.rows.layout import Layout
 
 SCHEMA = pa.schema([("at", pa.int64()), ("until", pa.int64()), ("who", pa.string()), ("v", pa.string())])
@@ -25,8 +26,8 @@ def read_as(layout: Layout, schema: pa.Schema = SCHEMA):
 
 
 def said(shard: Shard, replica: str, *elements, sequence: int = 0):
-    voice = Voice(replica, sequence=sequence)
-    heard = shard.hear([replace(Parcel.of(voice, Batch.of(elements)), edge=ROWS_SOURCE)])
+    stretch = Stretch(replica, sequence=sequence)
+    heard = shard.hear([replace(Parcel.of(stretch, Batch.of(elements)), edge=ROWS_SOURCE)])
     assert not heard.refused
     return [element for batch in heard.output for element in batch.elements()]
 

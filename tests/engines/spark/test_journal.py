@@ -22,10 +22,11 @@ from anabranch.engines.spark.query.failure import WorkerError, failure
 from anabranch.engines.spark.rows_merge import ROWS_SOURCE
 from anabranch.engines.spark.shard import IDLE, Shard
 from anabranch.engines.spark.transport.packing import Packing, split
-from anabranch.engines.spark.transport.parcel import Parcel, Voice, to_bytes
+from anabranch.engines.spark.transport.parcel import Parcel, to_bytes
 from anabranch.kernels.store.saved import StateFormatError
 from anabranch.model.batch import Batch
 from anabranch.model.validity import InvalidElementError
+from anabranch.progress.channel_rows import Stretch
 from anabranch.rows.layout import Layout
 
 LAYOUT = Layout("start", "end", "old_end", kind="kind", replica="replica", payload=("id",))
@@ -134,7 +135,7 @@ def events(count: int, first: int = 0, start: int = 0) -> bytes:
 
 def heard(first: int, batch: Batch) -> bytes:
     """What a replica says from one place in its order on, as a parcel."""
-    ((_, part),) = split(replace(Parcel.of(Voice("a", "", first), batch), edge=ROWS_SOURCE), None, 1)
+    ((_, part),) = split(replace(Parcel.of(Stretch("a", "", first), batch), edge=ROWS_SOURCE), None, 1)
     return to_bytes(part)
 
 

@@ -1,7 +1,7 @@
 """The state of a merge of changes as it was written before: by this version, and by one that is not read.
 
-``golden/shard-3-changes.bin`` was written by ``python tests/engines/spark/test_kept_changes.py``, which is
-run again when the format changes on purpose; ``shard-2-changes.bin`` by the last version with that format.
+``golden/shard-4-changes.bin`` was written by ``python tests/engines/spark/test_kept_changes.py``, which is
+run again when the format changes on purpose; ``shard-3-changes.bin`` by the last version with that format.
 """
 
 from pathlib import Path
@@ -45,7 +45,7 @@ REST = [
 
 def test_state_that_was_written_before_is_read_and_goes_on():
     here, there = golden_query(), golden_query()
-    data = (GOLDEN / "shard-3-changes.bin").read_bytes()
+    data = (GOLDEN / "shard-4-changes.bin").read_bytes()
     there.shards = [Shard.load(here.shards[0].assignment, 0, data)]
     assert there.shards[0].frontier == here.shards[0].frontier
     for query in (here, there):
@@ -57,11 +57,11 @@ def test_state_that_was_written_before_is_read_and_goes_on():
 
 
 def test_state_of_the_format_before_is_refused_by_name():
-    data = (GOLDEN / "shard-2-changes.bin").read_bytes()
-    with pytest.raises(StateFormatError, match="has version 3, this was written as version 2") as error:
+    data = (GOLDEN / "shard-3-changes.bin").read_bytes()
+    with pytest.raises(StateFormatError, match="has version 4, this was written as version 3") as error:
         Shard.load(shard_of(MERGING, ORDERED).assignment, 0, data)
     assert "start the inputs anew" in error.value.__notes__[0]
 
 
 if __name__ == "__main__":
-    (GOLDEN / "shard-3-changes.bin").write_bytes(golden_query().shards[0].dump())
+    (GOLDEN / "shard-4-changes.bin").write_bytes(golden_query().shards[0].dump())

@@ -44,7 +44,7 @@ def test_stretches_are_one_turn_where_their_ranges_share_a_place(tasks):
     rows = given_to(tasks)
     turns = turns_of(parcels(*rows), at_one_instant=False)["a", "x"]
     expected = rounds(tasks)
-    assert [(turn.voice.sequence, turn.last) for turn in turns] == [
+    assert [(turn.stretch.sequence, turn.last) for turn in turns] == [
         (min(tasks[n][0] for n in group), max(tasks[n][-1] for n in group)) for group in expected
     ]
     for turn, group in zip(turns, expected, strict=True):
@@ -63,7 +63,7 @@ def test_stretches_are_one_turn_where_their_ranges_share_a_place(tasks):
 def test_rounds_do_not_depend_on_the_order_of_parcels(tasks, seed):
     packed = parcels(*given_to(tasks))
     turns = [
-        [(turn.voice, turn.last) for turn in turns_of(some, at_one_instant=False)["a", "x"]]
+        [(turn.stretch, turn.last) for turn in turns_of(some, at_one_instant=False)["a", "x"]]
         for some in (packed, Random(seed).sample(packed, len(packed)))
     ]
     assert [(v.sequence, last) for v, last in turns[0]] == [(v.sequence, last) for v, last in turns[1]]
@@ -84,9 +84,9 @@ def test_without_an_order_all_that_a_channel_says_is_one_turn(tasks):
     rows = given_to(tasks)
     packed = parcels([], *rows, ordered=False)
     (turn,) = turns_of(packed, at_one_instant=True)["a", "x"]
-    voices = [voice for parcel in packed for voice in parcel.voices]
-    assert turn.voice.sequence == min(voice.sequence for voice in voices)
-    assert turn.last == max(voice.last for voice in voices)
+    stretches = [stretch for parcel in packed for stretch in parcel.stretches]
+    assert turn.stretch.sequence == min(stretch.sequence for stretch in stretches)
+    assert turn.last == max(stretch.last for stretch in stretches)
     (part,) = turn.parts
     told = [element.payload["value"] for element in part.parcel.batch(part.rows).elements()]
     assert told == [one.element.payload["value"] for task in rows for one in task]
@@ -99,4 +99,6 @@ def test_without_an_order_all_that_a_channel_says_is_one_turn(tasks):
 def test_what_has_an_order_does_not_happen_at_one_instant(tasks):
     packed = parcels(*given_to(tasks))
     turns = [turns_of(packed, at_one_instant=instant)["a", "x"] for instant in (False, True)]
-    assert [(turn.voice, turn.last) for turn in turns[0]] == [(turn.voice, turn.last) for turn in turns[1]]
+    assert [(turn.stretch, turn.last) for turn in turns[0]] == [
+        (turn.stretch, turn.last) for turn in turns[1]
+    ]

@@ -10,12 +10,13 @@ import pytest
 from engines.spark.spark_rows import random_rows
 from quick import cases
 
-from anabranch import BEGINNING, FOREVER, Insert, Stable
+from anabranch import BEGINNING, Insert
 from anabranch.engines.spark.transport.packing import Packing, distinct, split
-from anabranch.engines.spark.transport.parcel import NO_PAYLOAD, Parcel, Voice
+from anabranch.engines.spark.transport.parcel import NO_PAYLOAD, Parcel
 from anabranch.engines.spark.transport.shards import shard_of
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.identity import identities
+from anabranch.progress.channel_rows import Stretch
 from anabranch.rows.layout import Layout
 from anabranch.rows.reading import Place, read_rows
 
@@ -26,9 +27,9 @@ def random_parcel(random: Random) -> Parcel:
     """What a task makes of its rows before they are split: a payload for each row."""
     count = random.randint(0, 30)
     payload = random_rows(random, count)
-    voices = tuple(Voice(name, "", 100, True, 200) for name in "abc")
+    stretches = tuple(Stretch(name, "", 100, True, 200) for name in "abc")
     return Parcel(
-        voices,
+        stretches,
         np.sort(np.array([random.randrange(3) for _ in range(count)], np.int32)),
         np.arange(count) * 3,
         np.array([random.choice(KINDS) for _ in range(count)], np.int8),
@@ -41,8 +42,8 @@ def random_parcel(random: Random) -> Parcel:
 def told(parcel: Parcel) -> list[tuple[object, ...]]:
     """Each row of a parcel with who says it, as values."""
     batch = parcel.batch(slice(None))
-    voices = [parcel.voices[code].replica for code in parcel.voice]
-    columns = (voices, parcel.row.tolist(), batch.kind.tolist(), batch.start.tolist(), batch.end.tolist())
+    stretches = [parcel.stretches[code].replica for code in parcel.stretch]
+    columns = (stretches, parcel.row.tolist(), batch.kind.tolist(), batch.start.tolist(), batch.end.tolist())
     payloads = map(str, batch.payload.to_pylist()) if batch.payload.num_columns else [""] * len(batch)
     payloads = [row if kind <= Kind.ADJUST else "" for row, kind in zip(payloads, batch.kind, strict=True)]
     return list(zip(*columns, batch.old_end.tolist(), payloads, strict=True))
@@ -65,7 +66,7 @@ def test_every_event_goes_to_one_shard_and_all_else_to_every_one(shards):
             mine = told(part)
             assert [row for row in mine if not is_event(row)] == [row for row in rows if not is_event(row)]
             assert [row for row in rows if row in mine] == mine or len(set(rows)) < len(rows)
-            assert part.voices == parcel.voices
+            assert part.stretches == parcel.stretches
 
 
 @pytest.mark.parametrize("shards", [1, 3])
@@ -83,7 +84,7 @@ def rows_of(payloads: pa.RecordBatch) -> Parcel:
     count = payloads.num_rows
     nothing = np.zeros(count, np.int64)
     batch = Batch(nothing.astype(np.int8), nothing, nothing + 5, nothing, payloads)
-    return Parcel.of(Voice("a"), batch)
+    return Parcel.of(Stretch("a"), batch)
 
 
 def test_one_event_goes_to_one_shard_whatever_its_columns_are_like():
@@ -161,10 +162,10 @@ def packed(said, *, layout=LAYOUT, together=1, **options):
 def spoken(parcel: Parcel) -> list[tuple[str, str, int, object]]:
     """Who says what in which place."""
     batch = parcel.batch(slice(None))
-    voices = [parcel.voices[code] for code in parcel.voice]
+    stretches = [parcel.stretches[code] for code in parcel.stretch]
     return [
         (v.replica, v.channel, v.sequence + row, batch.element(n))
-        for n, (v, row) in enumerate(zip(voices, parcel.row.tolist(), strict=True))
+        for n, (v, row) in enumerate(zip(stretches, parcel.row.tolist(), strict=True))
     ]
 
 
@@ -175,7 +176,7 @@ def point(at: int, v: int) -> Insert:
 def test_a_channel_of_one_name_in_two_replicas_is_two_voices():
     rows = [(1, None, "a", "x", 0, 1), (2, None, "b", "x", 0, 2), (3, None, "a", "y", 0, 3)]
     ((_, parcel),) = packed(rows)
-    assert {(v.replica, v.channel) for v in parcel.voices} == {("a", "x"), ("b", "x"), ("a", "y")}
+    assert {(v.replica, v.channel) for v in parcel.stretches} == {("a", "x"), ("b", "x"), ("a", "y")}
     assert spoken(parcel) == [
         ("a", "x", 0, point(1, 1)),
         ("a", "y", 0, point(3, 3)),
@@ -188,7 +189,7 @@ def test_rows_come_in_the_order_of_their_channel_whatever_they_came_in():
     ((_, parcel),) = packed(Random(1).sample(rows, 20))
     assert [place for _, _, place, _ in spoken(parcel)] == list(range(1000, 1020))
     assert [element for *_, element in spoken(parcel)] == [point(n, n) for n in range(20)]
-    assert parcel.voices == (Voice("a", "x", 1000, True, 1019),)
+    assert parcel.stretches == (Stretch("a", "x", 1000, True, 1019, latest=19),)
 
 
 def test_rows_of_an_unknown_order_keep_the_one_they_came_in():
@@ -197,7 +198,7 @@ def test_rows_of_an_unknown_order_keep_the_one_they_came_in():
     ((_, parcel),) = packed(rows, layout=layout)
     assert [e.payload["v"] for *_, e in spoken(parcel)] == [0, 2, 4, 1, 3, 5]
     assert [place for _, _, place, _ in spoken(parcel)] == [0, 2, 4, 1, 3, 5]
-    assert [(v.sequence, v.last, v.ordered) for v in parcel.voices] == [(0, 4, False), (1, 5, False)]
+    assert [(v.sequence, v.last, v.ordered) for v in parcel.stretches] == [(0, 4, False), (1, 5, False)]
 
 
 def test_parcels_are_cut_after_so_many_rows_for_each_shard():
@@ -205,8 +206,8 @@ def test_parcels_are_cut_after_so_many_rows_for_each_shard():
     assert [len(parcel) for _, parcel in packed(reads, rows=3)] == [3, 3, 3, 1]
     parts = packed(reads, rows=2, shards=2)
     assert [number for number, _ in parts] == [0, 1] * 3
-    voices = [parcel.voices[0] for _, parcel in parts]
-    assert [(v.sequence, v.last) for v in voices] == [(0, 3)] * 2 + [(4, 7)] * 2 + [(8, 9)] * 2
+    stretches = [parcel.stretches[0] for _, parcel in parts]
+    assert [(v.sequence, v.last) for v in stretches] == [(0, 3)] * 2 + [(4, 7)] * 2 + [(8, 9)] * 2
 
 
 def test_reads_that_stand_together_are_not_cut_so_that_the_payload_of_copies_is_told_once():
@@ -219,7 +220,7 @@ def test_reads_that_stand_together_are_not_cut_so_that_the_payload_of_copies_is_
 def test_rows_of_several_reads_share_their_voices():
     reads = [[(1, None, "b", "x", 1, 1), (2, None, "a", "x", 1, 2)], [(3, None, "a", "x", 2, 3)]]
     ((_, parcel),) = packed(reads)
-    assert [(v.replica, v.sequence, v.last) for v in parcel.voices] == [("b", 1, 1), ("a", 1, 2)]
+    assert [(v.replica, v.sequence, v.last) for v in parcel.stretches] == [("b", 1, 1), ("a", 1, 2)]
     assert [e.payload["v"] for *_, e in spoken(parcel)] == [1, 2, 3]
 
 
@@ -227,71 +228,40 @@ def test_no_rows_are_no_parcels():
     assert packed([[]]) == []
 
 
-class TestDisorder:
-    """A bound on how late rows are is a stable behind the latest of them."""
+class TestLatest:
+    """Every shard is told how late the events of a channel start, wherever they are."""
 
-    def said(self, rows, bound, layout=LAYOUT):
-        ((_, parcel),) = packed(rows, layout=replace(layout, disorder=bound))
-        return [(who, element) for who, _, _, element in spoken(parcel)]
+    def latest(self, rows, layout=LAYOUT, shards=1):
+        parts = packed(rows, layout=layout, shards=shards)
+        return [[(one.replica, one.latest) for one in parcel.stretches] for _, parcel in parts]
 
-    def test_a_stable_so_far_behind_the_latest_start_follows_the_rows(self):
-        rows = [(5, None, "a", "x", 0, 1), (9, None, "a", "x", 1, 2), (7, None, "a", "x", 2, 3)]
-        assert self.said(rows, 3) == [
-            ("a", point(5, 1)),
-            ("a", point(9, 2)),
-            ("a", point(7, 3)),
-            ("a", Stable(6)),
-        ]
+    def test_it_is_the_greatest_start_of_each_channel(self):
+        rows = [(5, None, "a", "x", 0, 1), (90, None, "b", "x", 0, 2), (7, None, "a", "x", 1, 3)]
+        assert self.latest(rows) == [[("a", 7), ("b", 90)]]
 
-    def test_a_row_that_will_be_refused_for_its_lifetime_promises_nothing(self):
+    def test_an_event_that_will_be_refused_for_its_lifetime_does_not_count(self):
         layout = replace(LAYOUT, end="v")
         rows = [(5, None, "a", "x", 0, 8), (50, None, "a", "x", 1, 40), (50, None, "a", "x", 2, 50)]
-        stables = [e.time for _, e in self.said(rows, 3, layout) if isinstance(e, Stable)]
-        assert stables == [2]
-
-    def test_rows_in_order_are_stable_up_to_the_last(self):
-        assert self.said([(5, None, "a", "x", 0, 1)], 0)[-1] == ("a", Stable(5))
-
-    def test_each_voice_has_a_stable_of_its_own(self):
-        rows = [(5, None, "a", "x", 0, 1), (90, None, "b", "x", 0, 2), (7, None, "a", "x", 1, 3)]
-        stables = [(who, e.time) for who, e in self.said(rows, 2) if isinstance(e, Stable)]
-        assert stables == [("a", 5), ("b", 88)]
-
-    def test_it_is_after_the_rows_where_their_order_is_not_known_too(self):
-        unordered = replace(LAYOUT, sequence=None, payload=("v",))
-        rows = [(9, None, "a", "x", 0, 1), (7, None, "a", "x", 0, 3)]
-        assert self.said(rows, 2, unordered)[-1] == ("a", Stable(7))
-
-    def test_stables_of_the_data_promise_nothing_more(self):
-        rows = [(5, None, "a", "x", 0, 1), (50, "stable", "a", "x", 1, None)]
-        assert [e.time for _, e in self.said(rows, 2) if isinstance(e, Stable)] == [50, 3]
+        assert self.latest(rows, layout) == [[("a", 5)]]
 
     @pytest.mark.parametrize("kind", ["stable", "attach", "detach"])
-    def test_who_shows_no_event_promises_nothing(self, kind):
-        assert len(self.said([(5, kind, "a", "x", 0, None)], 2)) == 1
+    def test_what_is_no_event_does_not_count(self, kind):
+        assert self.latest([(5, kind, "a", "x", 0, None)]) == [[("a", BEGINNING)]]
 
-    def test_times_at_both_ends_do_not_overflow(self):
-        assert self.said([(BEGINNING, None, "a", "x", 0, 1)], 5)[1:] == []
-        assert self.said([(BEGINNING + 5, None, "a", "x", 0, 1)], 5)[1:] == []
-        assert self.said([(FOREVER - 2, None, "a", "x", 0, 1)], 5)[-1] == ("a", Stable(FOREVER - 7))
-
-    def test_the_stable_goes_to_every_shard(self):
-        layout = Layout("at", replica="who", disorder=2, payload=("v",))
-        parts = packed([(5, None, "a", "x", 0, 1)], layout=layout, shards=3)
-        assert [spoken(parcel)[-1][-1] for _, parcel in parts] == [Stable(3)] * 3
+    def test_every_shard_is_told(self):
+        layout = Layout("at", replica="who", payload=("v",))
+        assert self.latest([(5, None, "a", "x", 0, 1)], layout, shards=3) == [[("a", 5)]] * 3
 
 
-@pytest.mark.parametrize("disorder", [None, 3])
-def test_as_many_channels_speak_in_a_parcel_as_there_are(disorder):
+def test_a_parcel_has_as_many_channels_as_send_rows():
     """More than 16 bits count, and each of them a replica of its own."""
     count = 40_000
-    layout = Layout("at", replica="who", sequence="n", payload=("at",), disorder=disorder)
+    layout = Layout("at", replica="who", sequence="n", payload=("at",))
     names = pa.array([f"{n:05}" for n in range(count)])
     rows = pa.RecordBatch.from_pydict({"who": names, "n": np.arange(count), "at": np.arange(count) % 7})
     [(_, parcel)] = Packing(layout, 1, ordered=True).parcels([[read_rows(layout, rows, Place("rows"))]])
-    assert [voice.replica for voice in parcel.voices] == names.to_pylist()
+    assert [stretch.replica for stretch in parcel.stretches] == names.to_pylist()
     events = np.flatnonzero(parcel.kind == Kind.INSERT)
-    assert parcel.voice[events].tolist() == list(range(count))
+    assert parcel.stretch[events].tolist() == list(range(count))
     assert parcel.start[events].tolist() == [n % 7 for n in range(count)]
-    promised = parcel.start[parcel.kind == Kind.STABLE].tolist()
-    assert promised == ([] if disorder is None else [n % 7 - 3 for n in range(count)])
+    assert [stretch.latest for stretch in parcel.stretches] == [n % 7 for n in range(count)]

@@ -26,6 +26,7 @@ from anabranch import (
     Raise,
     Stable,
 )
+from anabranch.engines.spark import order
 from anabranch.engines.spark import shard as sharding
 from anabranch.engines.spark.rows_merge import ROWS_SOURCE
 from anabranch.kernels.store.saved import MARK, StateFormatError
@@ -53,7 +54,7 @@ class TestManyChannels:
     @pytest.mark.parametrize("tasks", [1, 2])
     @pytest.mark.parametrize("enough", [1, 7, 4096])
     def test_they_say_what_they_say_one_by_one(self, monkeypatch, tasks, enough):
-        monkeypatch.setattr(sharding, "ENOUGH", enough)
+        monkeypatch.setattr(order, "ENOUGH", enough)
         told = self.tasks(40, 3)
         shard = Shard(Merging(policy=EveryChange()))
         heard = shard.hear(parcels(*(told if tasks == 2 else [told[0] + told[1]]), rows=10_000))
@@ -78,12 +79,12 @@ class TestManyChannels:
         assert self.pushes(monkeypatch, 200) == ["a", "b", "a", "b"]  # events, then stables
 
     def test_what_is_wide_does_not_wait(self, monkeypatch):
-        monkeypatch.setattr(sharding, "BYTES", 1)
+        monkeypatch.setattr(order, "BYTES", 1)
         assert self.pushes(monkeypatch, 20) == ["a"] * 20 + ["b"] * 20 + ["a", "b"]
 
     def test_no_more_waits_than_is_enough(self, monkeypatch):
         """Three events of each channel: with six, those of two channels are merged together."""
-        monkeypatch.setattr(sharding, "ENOUGH", 6)
+        monkeypatch.setattr(order, "ENOUGH", 6)
         assert self.pushes(monkeypatch, 20) == ["a"] * 10 + ["b"] * 10 + ["a", "b"]
 
     def test_what_the_merge_refuses_of_them_is_placed(self):
@@ -343,8 +344,8 @@ class TestState:
 
 
 GOLDEN_MERGES = {
-    "shard-3-r3": Merging(Case.R3, EveryChange(lag=1)),
-    "shard-3-r4": Merging(Case.R4, lossy=frozenset({"b"}), channels=1),
+    "shard-4-r3": Merging(Case.R3, EveryChange(lag=1)),
+    "shard-4-r4": Merging(Case.R4, lossy=frozenset({"b"}), channels=1),
 }
 
 
@@ -363,12 +364,12 @@ def golden_shard(name: str) -> Shard:
 
 
 GOLDEN_ENDS = {
-    "shard-3-r3": [
+    "shard-4-r3": [
         Adjust({"value": "é"}, 1, 7, 9),
         Adjust({"value": "open"}, 4, FOREVER, 12),
         Adjust({"value": "only b"}, 5, 6, 5),
     ],
-    "shard-3-r4": [
+    "shard-4-r4": [
         Adjust({"value": "open"}, 4, FOREVER, 12),
         Adjust({"value": "only b"}, 5, 6, 5),
     ],

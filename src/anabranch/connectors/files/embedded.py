@@ -79,7 +79,7 @@ def _elements(
                 refused += [_unfit(one.path, replica, origin, row, why) for row, why in unfit.items()]
                 origin = origin.take(np.delete(np.arange(len(origin)), list(unfit)))
             taken = element_intake(source, batch, origin, replica=replica or None)
-            yield Intake(taken.spoken, refused)
+            yield Intake(taken.rows, refused)
         before += size
         extent.done = before
 

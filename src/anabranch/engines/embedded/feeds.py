@@ -45,8 +45,8 @@ class Feed:
         """How far it has come."""
         gate = job.gates[self.source]
         if not self.replica and not self.channel:
-            return min((gate.reached(name) for name in gate.frontiers), default=BEGINNING)
-        return gate.frontiers.get(self.replica, {}).get(self.channel, BEGINNING)
+            return min(map(gate.stable, gate.replicas), default=BEGINNING)
+        return gate.channels.reached(self.replica, self.channel)
 
 
 @runtime_checkable
@@ -70,11 +70,8 @@ def feeds_of(job: Job, inputs: Mapping[str, Any], *, live: bool = False) -> list
 def enter(job: Job, feeds: Iterable[Feed]) -> None:
     """Let all in that are going to speak, so that nobody is late only because others were read first."""
     for feed in feeds:
-        gate = job.gates[feed.source]
-        if feed.replica:
-            job.expect(feed.source, feed.replica)
-        if feed.channel:
-            gate.expect(feed.replica, feed.channel)
+        if feed.replica or feed.channel:
+            job.gates[feed.source].expect(feed.replica, feed.channel or None)
 
 
 def _feeds(source: Source, given: Any, *, live: bool) -> list[Feed]:

@@ -1,4 +1,4 @@
-"""What is pushed to a source, whatever its form, as elements by the replica and channel that say them."""
+"""What is pushed to a source, whatever its form, as rows of channels."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,42 +19,30 @@ from anabranch.model.spelling import did_you_mean
 from anabranch.model.validity import Rule
 from anabranch.plan.node import PlanError
 from anabranch.plan.source import Source
+from anabranch.progress.channel_rows import ChannelRows, Elements, Stretch
 from anabranch.rows.reading import Place, Read, read_rows
 from anabranch.rows.refusal import Refusal
 from anabranch.rows.row_keys import RowKeys
 
-
-@dataclass(frozen=True, slots=True)
-class Spoken:
-    """What one channel of a replica says."""
-
-    name: str
-    channel: str
-    batch: Batch
+_NOTHING = ChannelRows((), Batch.of([]))
 
 
 @dataclass(frozen=True, slots=True)
 class Intake:
     """What was pushed, and the rows that stand for nothing."""
 
-    spoken: list[Spoken]
-    malformed: list[Refusal]
+    rows: ChannelRows = _NOTHING
+    malformed: Sequence[Refusal] = ()
     keys: RowKeys | None = None
     """The keys of rows that have names for their values; None: they have columns."""
 
     def __len__(self) -> int:
-        return sum(len(one.batch) for one in self.spoken) + len(self.malformed)
+        return len(self.rows) + len(self.malformed)
 
-    def cut(self, before: Callable[[Batch], int]) -> tuple["Intake", "Intake"]:
-        """What is before a place in what each channel says, with what stands for nothing, and the rest."""
-        places = [before(one.batch) for one in self.spoken]
-        first = [replace(one, batch=one.batch[:n]) for one, n in zip(self.spoken, places, strict=True) if n]
-        rest = [
-            replace(one, batch=one.batch[n:])
-            for one, n in zip(self.spoken, places, strict=True)
-            if n < len(one.batch)
-        ]
-        return Intake(first, self.malformed, self.keys), Intake(rest, [])
+    def cut(self, before: Callable[[Elements], int]) -> tuple["Intake", "Intake"]:
+        """What is before a place in what each channel sends, with what stands for nothing, and the rest."""
+        first, rest = self.rows.cut(before)
+        return Intake(first, self.malformed, self.keys), Intake(rest)
 
 
 def intake(source: Source, given: Any, replica: str | None, heard: int) -> Intake:
@@ -113,7 +101,7 @@ def _elements_in_columns(source: Source, given: Sequence[Any], replica: str | No
     taken = element_intake(source, batch, Origin(numbers[fit]), replica=replica)
     name = _name(source, replica)
     return Intake(
-        taken.spoken,
+        taken.rows,
         [
             Refusal(Rule.MALFORMED.value, why, name, f"{source.name} element {numbers[row]}", str(given[row]))
             for row, why in unfit.items()
@@ -153,17 +141,20 @@ def _iterable(source: Source, given: Any, what: str) -> Any:
 
 
 def element_intake(source: Source, batch: Batch, origin: Origin, *, replica: str | None = None) -> Intake:
-    """What elements say, by whoever they name, or by the replica that is said to have sent them."""
+    """Elements of the replicas that they name, or of the one that is said to have sent them."""
     if not len(batch):
-        return Intake([], [])
+        return Intake()
     batch = _in_columns(source, batch).with_origin(origin)
     if batch.input is None:
-        return Intake([Spoken(_name(source, replica), "", batch)], [])
+        return Intake(ChannelRows.of(batch, _name(source, replica)))
     if not source.replicated:
         wrong = PlanError(f"{source.name!r} is not of replicas, and what was pushed says who sent it")
         wrong.add_note("Give the source replica=….")
         raise wrong
-    return Intake([Spoken(name, "", part) for name, part in batch.split().items()], [])
+    codes, stretch = np.unique(batch.input, return_inverse=True)
+    order = np.argsort(stretch, kind="stable")
+    stretches = tuple(Stretch(batch.inputs[code]) for code in codes.tolist())
+    return Intake(ChannelRows(stretches, batch.untagged().take(order), stretch[order].astype(np.int32)))
 
 
 def _in_columns(source: Source, batch: Batch) -> Batch:
@@ -184,13 +175,13 @@ def _rows(source: Source, given: Any, replica: str | None, heard: int) -> Intake
     assert source.layout is not None
     rows, unfit = rows_in_columns(source, given, replica)
     if not rows.num_rows:
-        return Intake([], [])
+        return Intake()
     place = Place(source.name, heard + 1, heard + 1)
     read = read_rows(source.reads, rows, place)
     reasons = {place.of(row): reason for row, reason in unfit.items()}
     taken = read_intake(source, read, replica=replica)
     malformed = [replace(one, **reasons.get(one.place, {})) for one in taken.malformed]
-    return Intake(taken.spoken, malformed, _keys(given))
+    return Intake(taken.rows, malformed, _keys(given))
 
 
 def _keys(given: Any) -> RowKeys | None:
@@ -206,29 +197,30 @@ def _keys(given: Any) -> RowKeys | None:
 def read_intake(
     source: Source, read: Read, origin: Origin | None = None, *, replica: str | None = None
 ) -> Intake:
-    """What rows that were read say, each channel in its order.
+    """Rows that were read, those of each channel in its order.
 
     ``origin`` is which row of what each was; without it, the place in its channel that it was read with.
     """
-    spoken = []
     if not source.replicated and read.batch.kind.max(initial=0) > STABLE:
         return _without_controls(source, read, origin)
+    if not len(read.batch):
+        return Intake(malformed=read.refused)
     if len(read.replicas) == len(read.channels) == 1 and read.in_order:
-        if not len(read.batch):
-            return Intake([], read.refused)
-        who = (replica or read.replicas[0]) if source.replicated else ""
+        whose = (replica or read.replicas[0]) if source.replicated else ""
         known = Origin(read.sequence, None, (read.channels[0],)) if origin is None else origin
-        return Intake([Spoken(who, read.channels[0], read.batch.with_origin(known))], read.refused)
-    for code, name in enumerate(read.replicas):
-        who = replica or name if source.replicated else ""
-        mine = read.replica == code
-        for number, channel in enumerate(read.channels):
-            some = np.flatnonzero(mine & (read.channel == number))
-            if len(some):
-                some = some[np.argsort(read.sequence[some], kind="stable")]
-                known = Origin(read.sequence, None, (channel,)) if origin is None else origin
-                spoken.append(Spoken(who, channel, read.batch.take(some).with_origin(known.take(some))))
-    return Intake(spoken, read.refused)
+        rows = ChannelRows.of(read.batch.with_origin(known), whose, read.channels[0])
+        return Intake(rows, read.refused)
+    pair = read.replica * len(read.channels) + read.channel
+    pairs, stretch = np.unique(pair, return_inverse=True)
+    stretches = tuple(
+        Stretch((replica or read.replicas[code]) if source.replicated else "", read.channels[channel])
+        for code, channel in (divmod(one, len(read.channels)) for one in pairs.tolist())
+    )
+    if origin is None:
+        origin = Origin(read.sequence, read.channel.astype(np.int32), tuple(read.channels))
+    order = np.lexsort((read.sequence, stretch))
+    batch = read.batch.take(order).with_origin(origin.take(order))
+    return Intake(ChannelRows(stretches, batch, stretch[order].astype(np.int32)), read.refused)
 
 
 def _without_controls(source: Source, read: Read, origin: Origin | None) -> Intake:

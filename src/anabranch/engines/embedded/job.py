@@ -7,6 +7,7 @@ happened.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -40,7 +41,8 @@ from anabranch.plan.node import Node, PlanError
 from anabranch.plan.source import Source
 from anabranch.plan.state_settings import state_settings
 from anabranch.plan.stream import Stream, outputs_of
-from anabranch.progress.gate import Gate, Look
+from anabranch.progress.gate import Gate
+from anabranch.progress.inspection import Look
 from anabranch.rows.refusal import Refusal
 from anabranch.rows.refusal import answered as answered_rows
 from anabranch.rows.row_keys import RowKeys
@@ -142,15 +144,16 @@ class Job:
         taken = intake(self._source(source), given, replica, self.heard[source])
         gate = self.gates[source]
         if gate.admission.of_changes:
-            gate.foresee((one.name, one.batch) for one in taken.spoken)
-        looks = [gate.look(one.batch, one.name, one.channel) for one in taken.spoken]
-        self._check(source, taken, looks)
+            taken = replace(taken, rows=taken.rows.with_snapshots())
+            gate.foresee(taken.rows.stretches)
+        look = gate.look(taken.rows)
+        self._check(source, taken, look)
         self.heard[source] += len(taken)
         try:
-            for one, look in zip(taken.spoken, looks, strict=True):
-                gate.hear(one.batch, one.name, one.channel, look)
+            gate.admit(taken.rows, look)
             if self.sources[source].silent:
-                gate.idle_but(self.sources[source].silent, {one.name for one in taken.spoken})
+                gate.idle_but(self.sources[source].silent, {one.replica for one in taken.rows.stretches})
+            gate.settle()
             gate.promise()
         except BaseException as error:
             self._break_off(error, source, len(taken))
@@ -166,7 +169,7 @@ class Job:
     def join(self, source: str, replica: str, guarantee: int | None = None) -> dict[str, Batch]:
         """What `attach` gives, as a batch of each output."""
         gate = self._replicas(source)
-        if gate.is_attached(replica):
+        if gate.attendance.is_attached(replica):
             error = PlanError(f"a replica is attached once until it is detached, {replica!r} is attached")
             error.add_note("Detach it first; after a restart it begins anew under the same name.")
             raise error
@@ -175,7 +178,7 @@ class Job:
 
     def expect(self, source: str, replica: str) -> None:
         """A replica that is not attached is waited for from now on; what comes of it is its beginning."""
-        self._replicas(source).await_replica(replica)
+        self._replicas(source).expect(replica)
 
     def detach(self, source: str, replica: str) -> Any:
         """What comes out when a replica of a source leaves."""
@@ -183,7 +186,7 @@ class Job:
 
     def leave(self, source: str, replica: str) -> dict[str, Batch]:
         """What `detach` gives, as a batch of each output."""
-        self._attached(source, replica).detach(replica)
+        self._attached(source, replica).leave(replica)
         return self._passed(source)
 
     def fall_silent(self, source: str, replica: str, channel: str) -> dict[str, Batch]:
@@ -203,14 +206,14 @@ class Job:
         One that is stable for ever already stays, to be compared with the others.
         """
         replicated, gate = self._source(source).replicated, self.gates[source]
-        unfinished = [name for name in gate.frontiers if gate.reached(name) != FOREVER]
+        unfinished = [name for name in gate.replicas if gate.stable(name) != FOREVER]
         if unfinished and not replicated:
             self.flow.end(source, closes=closes)
         for name in unfinished if replicated else ():
             if closes:
                 self.flow.advance(source, FOREVER, name)
             else:
-                gate.detach(name)
+                gate.leave(name)
         return self._passed(source)
 
     def close(self) -> Any:
@@ -223,7 +226,7 @@ class Job:
             return self._passed("")
         self._check_open()
         for source, gate in self.gates.items():
-            for name in gate.frontiers:
+            for name in gate.replicas:
                 self.flow.advance(source, FOREVER, name)
         self.closed = True
         return self._passed("")
@@ -268,17 +271,15 @@ class Job:
             gate.resume(states[f"gate {name}"])
         self.flow.resume({name: gate.promised for name, gate in self.gates.items()})
 
-    def _check(self, source: str, taken: Intake, looks: Sequence[Look]) -> None:
+    def _check(self, source: str, taken: Intake, look: Look) -> None:
         """Raise what is invalid before anything is used, where that is what is asked for."""
         policy, gate = self.answers.of(self.sources[source]).on_invalid, self.gates[source]
         if not isinstance(policy, Raise):
             return
         answered_rows(taken.malformed, policy)
-        for one, look in zip(taken.spoken, looks, strict=True):
-            refused = gate.foretold(one.batch, one.name, one.channel, look)
-            error = answered(one.name or source, refused, Answers(policy), self.dials[source])
-            if error is not None:
-                raise error
+        error = answered(source, gate.refused(taken.rows, look), Answers(policy), self.dials[source])
+        if error is not None:
+            raise error
 
     def _passed(self, source: str, malformed: Sequence[Refusal] = (), rows: int = 0) -> dict[str, Batch]:
         """What comes out of a pass; what was refused in it is answered for.
@@ -398,9 +399,9 @@ class Job:
 
     def _attached(self, source: str, replica: str) -> Gate:
         gate = self._replicas(source)
-        if replica not in gate.frontiers:
+        if replica not in gate.replicas:
             error = PlanError(f"no replica {replica!r} of {source!r} is attached")
-            error.add_note(f"Attached are {', '.join(map(repr, gate.frontiers)) or 'none'}.")
+            error.add_note(f"Attached are {', '.join(map(repr, gate.replicas)) or 'none'}.")
             raise error
         return gate
 

@@ -86,7 +86,7 @@ def status_of(job: "Job") -> JobStatus:
     """What a job is doing."""
     sources = {}
     for name, gate in job.gates.items():
-        replicas = {who: gate.reached(who) for who in gate.frontiers}
+        replicas = {who: gate.stable(who) for who in gate.replicas}
         least = min(replicas.values(), default=BEGINNING)
         remarks = (*_unmet(job, name), *_odd_keys(job, name))
         sources[name] = SourceStatus(job.heard[name], least, replicas, job.dials[name], remarks)
@@ -113,6 +113,6 @@ def _unmet(job: "Job", name: str) -> tuple[str, ...]:
     source, gate = job.sources[name], job.gates[name]
     if not source.replicated or not job.heard[name]:
         return ()
-    there = sorted({who for who, channels in gate.frontiers.items() if channels} | gate.left)
+    there = sorted(gate.attendance.met())
     named = named_in(source.lossy, source.silent, source.awaited)
     return tuple(names_without_rows(named, there, job.heard[name]))

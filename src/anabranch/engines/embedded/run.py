@@ -22,6 +22,7 @@ from anabranch.model.batch import Batch, Kind
 from anabranch.model.relation import as_batch
 from anabranch.model.time import FOREVER
 from anabranch.plan.source import Source
+from anabranch.progress.channel_rows import Elements
 
 ROWS = 4_096
 """Rows or elements of one push, at most."""
@@ -93,7 +94,7 @@ def ended(job: Job, feed: Feed, others: Collection[Feed], *, closes: bool) -> di
         return job.end(feed.source, closes=closes)
     if any(other.replica == feed.replica for other in same_source):
         return job.fall_silent(feed.source, feed.replica, feed.channel)
-    if job.gates[feed.source].reached(feed.replica) == FOREVER:
+    if job.gates[feed.source].stable(feed.replica) == FOREVER:
         return {}
     return job.leave(feed.source, feed.replica)
 
@@ -146,11 +147,12 @@ def _before_and_from_the_end_of_time(piece: Any) -> Iterator[Any]:
 
 
 def _ends_time(piece: Any) -> bool:
-    batches = [one.batch for one in piece.spoken] if isinstance(piece, Intake) else [piece]
-    return any(isinstance(batch, Batch) and _end_of_time(batch) == 0 for batch in batches)
+    if isinstance(piece, Intake):
+        return len(piece.rows) > 0 and len(piece.cut(_end_of_time)[0].rows) < len(piece.rows)
+    return isinstance(piece, Batch) and _end_of_time(piece) == 0
 
 
-def _end_of_time(batch: Batch) -> int:
+def _end_of_time(batch: Elements) -> int:
     """How many elements come before a stable(FOREVER)."""
     found = np.flatnonzero((batch.kind == Kind.STABLE) & (batch.start == FOREVER))
     return int(found[0]) if len(found) else len(batch)

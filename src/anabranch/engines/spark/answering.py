@@ -12,6 +12,7 @@ from anabranch.model.origin import Origin
 from anabranch.model.validity import Drop, Quarantine, Raise, Rule
 from anabranch.plan.inlet import Inlet
 from anabranch.plan.node import Node
+from anabranch.progress.channel_rows import ChannelRows
 from anabranch.rows.refusal import Refusal, refusal
 
 
@@ -24,7 +25,7 @@ class Answering:
         self.refused: list[Refusal] = []
         self.dropped = 0
         """Rows that were left out and are not told."""
-        self.pushed: list[tuple[str, Batch]] = []
+        self.pushed: list[tuple[str, ChannelRows]] = []
         """Changes of this pass, by edge."""
 
     def of_operator(self, node: Node, refused: Refused) -> None:
@@ -68,7 +69,7 @@ class Answering:
         if refused.rule not in (Rule.LATE, Rule.BROKEN_PROPERTY):
             is_change = refused.batch.kind[row] == Kind.INSERT and int(refused.batch.old_end[row]) in set(Op)
             return refused.batch[row : row + 1] if is_change else None
-        for batch in (batch for name, batch in self.pushed if name == edge):
+        for batch in (rows.batch() for name, rows in self.pushed if name == edge):
             assert batch.origin is not None, "what is pushed is known by its origin"
             for n in np.flatnonzero(batch.origin.number == origin.number[row]).tolist():
                 if batch.origin.channel_of(n) == origin.channel_of(row):

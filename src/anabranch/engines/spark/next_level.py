@@ -13,6 +13,7 @@ from anabranch.engines.spark.transport.packing import split
 from anabranch.model.batch import Batch, concat
 from anabranch.model.schema import conformed
 from anabranch.plan.levels import Edge
+from anabranch.progress.channel_rows import Stretch
 
 
 def for_later_levels(
@@ -20,10 +21,10 @@ def for_later_levels(
 ) -> Iterator[pa.RecordBatch]:
     """What goes out of a shard in a micro-batch, as parcels, split where it is made."""
     for edge in assignment.later:
-        voice = parcel.Voice("", str(shard))
+        stretch = Stretch("", str(shard))
         for batch in _said(edge, heard, advanced.get(edge.name)):
-            said = replace(parcel.Parcel.of(voice, batch), edge=edge.name)
-            voice = parcel.Voice("", str(shard), voice.sequence + len(batch))
+            said = replace(parcel.Parcel.of(stretch, batch), edge=edge.name)
+            stretch = Stretch("", str(shard), stretch.sequence + len(batch))
             dealing = assignment.dealing[edge.name]
             for number, part in split(said, dealing.identity, len(ids), dealing=dealing):
                 body = parcel.to_bytes(part)

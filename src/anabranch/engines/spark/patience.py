@@ -50,7 +50,7 @@ def set_aside(channels: Channels, shows: Shows) -> tuple[Channels, dict[str, lis
 
 
 def _adjusts(turn: Turn) -> bool:
-    return not turn.voice.ordered and any(
+    return not turn.stretch.ordered and any(
         (part.parcel.kind[part.rows] == Kind.ADJUST).any() for part in turn.parts
     )
 
@@ -64,7 +64,7 @@ def _instants(channels: Channels) -> dict[str, list[list[ParcelRows]]]:
     found: dict[str, list[list[ParcelRows]]] = {}
     for turns in zip_longest(*channels.values()):
         for part in (part for turn in turns if turn is not None for part in turn.parts):
-            instants = found.setdefault(part.voice.replica, [[]])
+            instants = found.setdefault(part.stretch.replica, [[]])
             kind = part.parcel.kind[part.rows]
             bounds = [0, *(np.flatnonzero(kind >= Kind.ATTACH) + 1).tolist(), len(kind)]
             for n, (begin, end) in enumerate(pairwise(bounds)):

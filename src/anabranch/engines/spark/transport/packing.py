@@ -1,7 +1,7 @@
 """Rows become parcels: told apart, hashed once, split by shard, each distinct payload once per parcel.
 
-Stables, attaches and detaches go to every shard, and so does who spoke, so that all shards end a micro-batch
-at one frontier.
+Stables, attaches and detaches go to every shard, and so does which channels sent something and how late its
+events start, so that all shards end a micro-batch at one frontier.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,19 +15,21 @@ from numpy.typing import NDArray
 
 from anabranch.engines.spark.transport.before_shuffle import stepped
 from anabranch.engines.spark.transport.dealing import Dealing
-from anabranch.engines.spark.transport.parcel import NO_PAYLOAD, Parcel, Voice
+from anabranch.engines.spark.transport.parcel import NO_PAYLOAD, Parcel
 from anabranch.engines.spark.transport.shards import shard_of
 from anabranch.model.batch import Kind
 from anabranch.model.compiled import compiled
 from anabranch.model.identity import Words, identities
-from anabranch.model.op import of_snapshot
+from anabranch.model.op import Op
 from anabranch.model.rows import stacked, take_rows
 from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING, FOREVER
+from anabranch.progress.channel_rows import Stretch
 from anabranch.rows.layout import Layout
 from anabranch.rows.reading import Read
 from anabranch.rows.refusal import Refusal
 
+_INSERT, _ADJUST, _SNAPSHOT = int(Kind.INSERT), int(Kind.ADJUST), int(Op.SNAPSHOT)
 ROWS = 65_536
 """Elements of a parcel, about: fewer cost calls, more cost memory and, beyond 10 MB, time."""
 BYTES = 8 << 20
@@ -73,33 +75,41 @@ class Packing:
 
     def _cut(self, reads: list[Read], refused: list[Refusal] | None) -> Iterator[tuple[int, Parcel]]:
         batches = [read.batch for read in reads]
-        voice, sequence, names = _voices(reads)
-        count = len(voice)
+        stretch, sequence, names = _stretches(reads)
+        count = len(stretch)
         columns: list[Any] = [
-            voice,
+            stretch,
             sequence,
             np.arange(count, dtype=np.int32),
             *(np.concatenate([getattr(one, name) for one in batches]) for name in _TIMES),
         ]
-        if self.layout.disorder is not None:
-            stables = self._progress(columns, len(names))
-            columns = [np.concatenate(pair) for pair in zip(columns, stables, strict=True)]
-            voice, sequence = columns[:2]
-        order = np.lexsort((sequence, voice)) if self.ordered else np.argsort(voice, kind="stable")
+        order = np.lexsort((sequence, stretch)) if self.ordered else np.argsort(stretch, kind="stable")
         if (order[:-1] > order[1:]).any():
             columns = [column[order] for column in columns]
-        voice, sequence, place, kind, start, end, old_end = columns
-        firsts = np.searchsorted(voice, np.arange(len(names)))
-        lasts = np.searchsorted(voice, np.arange(len(names)), side="right") - 1
-        snapshots = self._snapshots(voice, kind, start, old_end, len(names))
-        voices = tuple(
-            Voice(replica, channel, int(sequence[first]), self.ordered, int(sequence[last]), snapshot)
-            for (replica, channel), first, last, snapshot in zip(names, firsts, lasts, snapshots, strict=True)
+        stretch, sequence, place, kind, start, end, old_end = columns
+        firsts = np.searchsorted(stretch, np.arange(len(names)))
+        lasts = np.searchsorted(stretch, np.arange(len(names)), side="right") - 1
+        of_changes = self.layout.key is not None
+        snapshots, latest = np.full(len(names), FOREVER), np.full(len(names), BEGINNING)
+        note_times(stretch, kind, start, end, old_end, of_changes, snapshots, latest)
+        stretches = tuple(
+            Stretch(
+                replica,
+                channel,
+                int(sequence[first]),
+                self.ordered,
+                int(sequence[last]),
+                None if snapshot == FOREVER else snapshot,
+                time,
+            )
+            for (replica, channel), first, last, snapshot, time in zip(
+                names, firsts, lasts, snapshots.tolist(), latest.tolist(), strict=True
+            )
         )
-        row = sequence - sequence[firsts][voice]
+        row = sequence - sequence[firsts][stretch]
         payloads = [one.payload for one in batches]
         parcel = Parcel(
-            voices, voice.astype(np.int32), row, kind, start, end, old_end, place, payloads[0][:0]
+            stretches, stretch.astype(np.int32), row, kind, start, end, old_end, place, payloads[0][:0]
         )
         if self.steps:
             moved, payloads = stepped(reads, self, refused)
@@ -107,40 +117,6 @@ class Packing:
         parcel = replace(parcel, edge=self.edge)
         identity = self.layout.identity if self.dealing is None else self.dealing.identity
         yield from _dealt(parcel, payloads, identity, self.shards, self.layout.key, self.dealing)
-
-    def _snapshots(self, voice: Any, kind: Any, start: Any, old_end: Any, count: int) -> list[int | None]:
-        """Of each voice the least time of rows of a snapshot."""
-        if self.layout.key is None:
-            return [None] * count
-        rows = of_snapshot(kind, old_end)
-        least = np.full(count, FOREVER)
-        np.minimum.at(least, voice[rows], start[rows])
-        return [None if time == FOREVER else time for time in least.tolist()]
-
-    def _progress(self, columns: list[Any], count: int) -> tuple[Any, ...]:
-        """Of each voice the stable that the bound on its disorder allows, in columns."""
-        bound = self.layout.disorder
-        assert isinstance(bound, int), "spans are ticks where rows are packed"
-        voice, sequence, place, kind, start, end, old_end = columns
-        latest, last = np.full(count, BEGINNING), np.full(count, np.iinfo(np.int64).min)
-        # What will be refused for its lifetime must not promise anything.
-        events = (kind <= Kind.ADJUST) & (end >= start) & ((kind == Kind.ADJUST) | (end > start))
-        if self.layout.key is not None:
-            # A snapshot takes long to read, and the log after it goes on from where it began.
-            events &= ~of_snapshot(kind, old_end)
-        np.maximum.at(latest, voice[events], start[events])
-        np.maximum.at(last, voice, sequence)
-        speaking = np.flatnonzero(latest > BEGINNING + bound)
-        nothing = np.zeros(len(speaking), np.int64)
-        return (
-            speaking,
-            last[speaking],
-            np.full(len(speaking), NO_PAYLOAD, place.dtype),
-            np.full(len(speaking), Kind.STABLE, kind.dtype),
-            latest[speaking] - bound,
-            nothing.astype(end.dtype),
-            nothing.astype(old_end.dtype),
-        )
 
 
 def _moved(parcel: Parcel, moved: NDArray[np.int32], payload: pa.RecordBatch) -> Parcel:
@@ -150,7 +126,7 @@ def _moved(parcel: Parcel, moved: NDArray[np.int32], payload: pa.RecordBatch) ->
     stay = np.flatnonzero(~is_event | (place != NO_PAYLOAD))
     return replace(
         parcel,
-        voice=parcel.voice[stay],
+        stretch=parcel.stretch[stay],
         row=parcel.row[stay],
         kind=parcel.kind[stay],
         start=parcel.start[stay],
@@ -159,6 +135,25 @@ def _moved(parcel: Parcel, moved: NDArray[np.int32], payload: pa.RecordBatch) ->
         place=place[stay],
         payload=payload,
     )
+
+
+@compiled
+def note_times(
+    stretch: Any, kind: Any, start: Any, end: Any, old_end: Any, of_changes: bool, snapshots: Any, latest: Any
+) -> None:
+    """Write of each stretch the least time of rows of a snapshot, and the greatest start of its other events.
+
+    Events that will be refused for their lifetimes count for nothing. ``snapshots`` and ``latest`` have an
+    item for each number in ``stretch``.
+    """
+    for i in range(len(kind)):
+        if kind[i] > _ADJUST or end[i] < start[i] or (kind[i] != _ADJUST and end[i] == start[i]):
+            continue
+        n = stretch[i]
+        if of_changes and kind[i] == _INSERT and old_end[i] == _SNAPSHOT:
+            snapshots[n] = min(snapshots[n], start[i])
+        else:
+            latest[n] = max(latest[n], start[i])
 
 
 _TIMES = ("kind", "start", "end", "old_end")
@@ -208,7 +203,7 @@ def _dealt(
             n,
             replace(
                 parcel,
-                voice=parcel.voice[rows],
+                stretch=parcel.stretch[rows],
                 row=parcel.row[rows],
                 kind=parcel.kind[rows],
                 start=parcel.start[rows],
@@ -270,7 +265,7 @@ def number_identities(words: Any, used: Any, slots: Any, place: Any, first: Any)
     return count
 
 
-def _voices(
+def _stretches(
     reads: list[Read],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[tuple[str, str]]]:
     """Who says each row, as a number, its sequence, and the replica and channel of each number in use."""

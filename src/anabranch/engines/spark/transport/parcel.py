@@ -1,11 +1,11 @@
-"""Elements on their way between stages: what several voices said, each payload once.
+"""Elements on their way between stages: the rows of several stretches, each payload once.
 
-A voice is one stretch of one channel of one replica, from a sequence number on. Where its order is known
-(``ordered``), a stable stands where it was said; where it is not, all stables of a micro-batch count at its
-end. A parcel is bytes: a mark with a version, a JSON header with the voices and the lengths of the parts,
-then the parts as Arrow streams: the columns of the elements, the distinct payloads, their identities.
-Columns take as few bytes as their values need (`frame_of_reference`): none, where all lifetimes are equally
-long, all elements are inserts, or each has a payload of its own.
+Where a parcel is a shard's part of another, its stretches are those of the whole: all shards know alike which
+channels sent something, in which order, and what was observed of them. A parcel is bytes: a mark with a
+version, a JSON header with the stretches and the lengths of the parts, then the parts as Arrow streams: the
+columns of the elements, the distinct payloads, their identities. Columns take as few bytes as their values
+need (`frame_of_reference`): none, where all lifetimes are equally long, all elements are inserts, or each has
+a payload of its own.
 """
 
 from collections.abc import Sequence
@@ -22,8 +22,9 @@ from anabranch.errors import AnabranchError
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.identity import Words
 from anabranch.model.rows import rows_in_runs, rows_without_columns, stacked, take_rows
+from anabranch.progress.channel_rows import Stretch
 
-MARK = b"anabranch-parcel-1\n"
+MARK = b"anabranch-parcel-2\n"
 NO_PAYLOAD = -1
 _FEW = 64
 
@@ -32,28 +33,10 @@ class ParcelError(AnabranchError, ValueError):
     """Bytes that are no parcel of a version known here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Voice:
-    """One stretch of what one channel of one replica says.
-
-    Where a parcel is a shard's part of another, its voices are those of the whole, and so are their ranges:
-    all shards know alike who spoke, and in which order, whoever of them was told an event.
-    """
-
-    replica: str
-    channel: str = ""
-    sequence: int = 0
-    ordered: bool = True
-    last: int = 0
-    """The sequence of the last row of the stretch."""
-    snapshot: int | None = None
-    """The least time of its rows that are of a snapshot, if any are."""
-
-
 class _Header(msgspec.Struct):
-    voices: list[tuple[str, str, int, bool, int, int | None]]
+    stretches: list[tuple[str, str, int, bool, int, int | None, int | None]]
     counts: list[int]
-    """How many elements each voice says."""
+    """How many elements each stretch says."""
     lengths: list[int]
     """Of the parts."""
     least: dict[str, int]
@@ -65,10 +48,10 @@ class _Header(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Parcel:
-    """Elements in the order of their voices; ``row`` counts from the beginning of each voice's stretch."""
+    """Elements in the order of their stretches; ``row`` counts from the beginning of each."""
 
-    voices: tuple[Voice, ...]
-    voice: NDArray[np.int32]
+    stretches: tuple[Stretch, ...]
+    stretch: NDArray[np.int32]
     row: NDArray[np.int64]
     kind: NDArray[np.int8]
     start: NDArray[np.int64]
@@ -85,12 +68,12 @@ class Parcel:
         return len(self.kind)
 
     @classmethod
-    def of(cls, voice: Voice, batch: Batch, row: NDArray[np.int64] | None = None) -> "Parcel":
-        """What one voice says, with payloads as they are; identities only where the batch has them."""
+    def of(cls, stretch: Stretch, batch: Batch, row: NDArray[np.int64] | None = None) -> "Parcel":
+        """What one stretch says, with payloads as they are; identities only where the batch has them."""
         count = len(batch)
         row = np.arange(count) if row is None else row
         return cls(
-            (replace(voice, last=voice.sequence + int(row.max(initial=0))),),
+            (replace(stretch, last=stretch.sequence + int(row.max(initial=0))),),
             np.zeros(count, np.int32),
             row,
             batch.kind,
@@ -129,7 +112,7 @@ class Parcel:
         moved = np.concatenate([np.cumsum(used[:-1], dtype=np.int32) - 1, [NO_PAYLOAD]]).astype(np.int32)
         return replace(
             self,
-            voice=self.voice[rows],
+            stretch=self.stretch[rows],
             row=self.row[rows],
             kind=self.kind[rows],
             start=self.start[rows],
@@ -143,7 +126,7 @@ class Parcel:
 
 def to_bytes(parcel: Parcel) -> pa.Buffer:
     """The parcel as bytes, each of its payloads copied once: wide ones are all that a parcel costs."""
-    bounds = np.searchsorted(parcel.voice, np.arange(len(parcel.voices) + 1))
+    bounds = np.searchsorted(parcel.stretch, np.arange(len(parcel.stretches) + 1))
     is_event = parcel.kind <= Kind.ADJUST
     columns: dict[str, Any] = {"start": parcel.start, "old_end": parcel.old_end}
     columns["span"] = _spans(parcel, is_event)
@@ -167,7 +150,10 @@ def to_bytes(parcel: Parcel) -> pa.Buffer:
             pa.RecordBatch.from_pydict({"low": pa.array(words[:, 0]), "high": pa.array(words[:, 1])})
         )
     header = _Header(
-        [(v.replica, v.channel, v.sequence, v.ordered, v.last, v.snapshot) for v in parcel.voices],
+        [
+            (v.replica, v.channel, v.sequence, v.ordered, v.last, v.snapshot, v.latest)
+            for v in parcel.stretches
+        ],
         np.diff(bounds).tolist(),
         [_size(part) for part in parts],
         least,
@@ -236,7 +222,7 @@ def from_bytes(data: bytes | memoryview) -> Parcel:
             np.uint64
         )
     return Parcel(
-        tuple(Voice(*voice) for voice in header.voices),
+        tuple(Stretch(*stretch) for stretch in header.stretches),
         np.repeat(np.arange(len(counts), dtype=np.int32), counts),
         rows_of_steps(column("step", np.int64), counts),
         kinds,
@@ -254,8 +240,8 @@ def joined(parcels: Sequence[Parcel]) -> Parcel:
     """Several parcels as one, with identities where all have them."""
     if len(parcels) == 1:
         return parcels[0]
-    voices = tuple(voice for parcel in parcels for voice in parcel.voices)
-    firsts = np.cumsum([0] + [len(parcel.voices) for parcel in parcels])
+    stretches = tuple(stretch for parcel in parcels for stretch in parcel.stretches)
+    firsts = np.cumsum([0] + [len(parcel.stretches) for parcel in parcels])
     bases = np.cumsum([0] + [parcel.payload.num_rows for parcel in parcels])
     places = [
         np.where(parcel.place == NO_PAYLOAD, NO_PAYLOAD, parcel.place + base)
@@ -263,8 +249,10 @@ def joined(parcels: Sequence[Parcel]) -> Parcel:
     ]
     words = [p.identities for p in parcels if p.identities is not None]
     return Parcel(
-        voices,
-        np.concatenate([p.voice + first for p, first in zip(parcels, firsts, strict=False)]).astype(np.int32),
+        stretches,
+        np.concatenate([p.stretch + first for p, first in zip(parcels, firsts, strict=False)]).astype(
+            np.int32
+        ),
         np.concatenate([p.row for p in parcels]),
         np.concatenate([p.kind for p in parcels]),
         np.concatenate([p.start for p in parcels]),
