@@ -69,8 +69,8 @@ def test_what_is_set_aside_has_its_number_and_the_others_are_used():
     out = job.push("readings", [Stable(5), event("A", 1, 4, 7), event("B", 1, 6, 7), event("C", 1, 8, 8)])
     assert out == [event("B", 1, 6, 7), Stable(5)]
     assert [(v.position, v.code) for v in aside.violations] == [
-        (4, "empty-lifetime"),
         (2, "insert-behind-stable"),
+        (4, "empty-lifetime"),
     ]
     assert job.status().refused == {"empty-lifetime": 1, "insert-behind-stable": 1}
 
