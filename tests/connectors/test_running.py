@@ -330,3 +330,27 @@ def test_a_job_is_closed_after_one_of_its_sources_has_ended_and_it_was_opened_ag
         said = [*one.push("b", rows_of(("A", 1), ("B", 9))), *one.close()]
         assert [row["room"] for row in said if row["kind"] == "insert"] == ["B"]
         assert said[-1]["kind"] == "stable"
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        lambda stream: stream.filter(col("room") != "Z"),
+        lambda stream: stream.sort(),
+        lambda stream: stream.final(),
+        lambda stream: stream.distinct(),
+        lambda stream: stream.window(1, 1).group_by("room").agg(ab.count()),
+        lambda stream: stream.session(1).group_by("room").agg(ab.count()),
+        lambda stream: ab.union(stream.sort(), stream.filter(col("room") == "Z")),
+        lambda stream: ab.merge(stream.sort(), stream.sort()),
+    ],
+    ids=["filter", "sort", "final", "distinct", "window", "session", "union", "merge"],
+)
+def test_the_end_of_a_source_removes_nothing_from_a_merge_whatever_is_between(operator):
+    """That the rows of one source are read to their end says nothing of what the others still have."""
+    short, long = rows_of(("A", 1)), rows_of(("A", 1), ("B", 30), ("C", 70))
+    sources = [ab.source(name, ROOMS, start="at", disorder=5) for name in ("x", "y")]
+    for inputs in ({"x": short, "y": long}, {"x": long, "y": short}):
+        run = ab.run(ab.merge(*map(operator, sources)), inputs)
+        assert events_of(run) == {("A", 1, 2): 1, ("B", 30, 31): 1, ("C", 70, 71): 1}
+        assert run.status().remarks() == []

@@ -71,6 +71,8 @@ class Flow:
         self.stages = [_Stage(node) for node in graph.nodes]
         self.output = {name: Output() for name in outputs}
         self.refused: list[tuple[Node, Refused]] = []
+        self._ends = False
+        """What goes through now is the end of a source, not a promise that it has made."""
         self.midway = False
         """A pass has begun and has not come to its end; true between passes where one failed."""
         """What operators have not used, and was not taken yet."""
@@ -176,13 +178,15 @@ class Flow:
         self.flush()
 
     def end(self, source: str, *, closes: bool) -> None:
-        """A source has no more to say: it leaves the merges behind it.
+        """A source has no more to say: it leaves the merges behind it, whatever operators are between.
 
         Its end is no evidence to a merge that there is nothing beyond it. Where it ``closes``, it is stable
         for ever to all others, and to a merge that has no other input.
         """
         self._end(self.entrances[source], closes)
+        self._ends = True
         self.flush()
+        self._ends = False
 
     def _end(self, number: int, closes: bool) -> None:
         for consumer, port in self.stages[number].consumers:
@@ -251,6 +255,9 @@ class Flow:
             for name, time in promises:
                 if merge is not None and name not in merge.inputs:
                     continue  # its source is at its end, and it has left
+                if merge is not None and self._ends and time == FOREVER and len(merge.inputs) > 1:
+                    self._hand_on(stage, merge.detach(name))
+                    continue
                 if stage.settles is None:
                     self._hand_on(stage, stage.kernel.advance(name, time))
                 else:
