@@ -354,3 +354,33 @@ def test_the_end_of_a_source_removes_nothing_from_a_merge_whatever_is_between(op
         run = ab.run(ab.merge(*map(operator, sources)), inputs)
         assert events_of(run) == {("A", 1, 2): 1, ("B", 30, 31): 1, ("C", 70, 71): 1}
         assert run.status().remarks() == []
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values"),
+    [
+        (pa.binary(), [b"hi", b"", None]),
+        (pa.list_(pa.binary()), [[b"\x00\xff"], [], None]),
+        (pa.struct([("raw", pa.large_binary()), ("n", pa.int64())]), [{"raw": b"x", "n": 1}, None]),
+    ],
+    ids=str,
+)
+def test_a_folder_of_json_lines_gives_back_bytes_where_columns_are_declared(dtype, values, tmp_path):
+    schema = pa.schema([("value", dtype)])
+    table = pa.table({"value": pa.array(values, dtype), "at": list(range(len(values)))})
+    rows = ab.source("s", table.schema, start="at", disorder=1)
+    FolderOutput(tmp_path / "out", "jsonl").write(ab.run(rows, {"s": table}), rows)
+    given = [batch.payload for batch in ab.run(ab.source("s", schema), {"s": tmp_path / "out"})]
+    read = [value for batch in given for value in batch.column("value").cast(dtype).to_pylist()]
+    assert [one for one in read if one is not None] == [one for one in values if one is not None]
+
+
+def test_a_line_whose_bytes_are_no_base_64_is_refused_with_the_reason(tmp_path):
+    line = {"kind": "insert", "end": 9, "old_end": None}
+    texts = [json.dumps({**line, "start": n, "value": value}) for n, value in enumerate(("aGk=", "a"))]
+    (tmp_path / "0badcafe-000000000-0000.jsonl").write_text("\n".join(texts) + "\n")
+    aside = Quarantine()
+    plan = ab.source("s", pa.schema([("value", pa.binary())]))
+    found = [e for b in ab.run(plan, {"s": tmp_path}, on_invalid=aside) for e in b.elements()]
+    assert [one.payload["value"] for one in found if isinstance(one, Insert)] == [b"hi"]
+    assert len(aside.violations) == 1

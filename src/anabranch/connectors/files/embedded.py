@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from anabranch.connectors.files.formats import STANDARD
-from anabranch.connectors.files.json_rows import are_times, as_written
+from anabranch.connectors.files.json_rows import as_written, differs_in_lines
 from anabranch.connectors.files.local_path import local_path
 from anabranch.connectors.files.reading import Source as Recorded
 from anabranch.connectors.folder.reading import ENDINGS
@@ -75,7 +75,7 @@ def _elements(
             refused = [_refusal(violation, one.path, replica) for violation in broken]
             broken.clear()
             if one.format.is_lines and source.columns is not None:
-                batch, unfit = _with_times(batch, source.schema)
+                batch, unfit = _as_declared(batch, source.schema)
                 refused += [_unfit(one.path, replica, origin, row, why) for row, why in unfit.items()]
                 origin = origin.take(np.delete(np.arange(len(origin)), list(unfit)))
             taken = element_intake(source, batch, origin, replica=replica or None)
@@ -84,12 +84,13 @@ def _elements(
         extent.done = before
 
 
-def _with_times(batch: Batch, schema: pa.Schema) -> tuple[Batch, dict[int, str]]:
-    """Elements of lines with texts of times as what the columns of a source say, and those that are none."""
+def _as_declared(batch: Batch, schema: pa.Schema) -> tuple[Batch, dict[int, str]]:
+    """Elements of lines with texts of times and bytes as what the columns of a source say, and those that
+    are none."""
     payload, unfit = batch.payload, dict[int, str]()
     for field in schema:
         place = payload.schema.get_field_index(field.name)
-        if place < 0 or not are_times(field.type) or payload.column(place).type == field.type:
+        if place < 0 or not differs_in_lines(field.type) or payload.column(place).type == field.type:
             continue
         try:
             column = as_written(payload.column(place), field.type)

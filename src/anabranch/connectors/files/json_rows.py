@@ -188,7 +188,7 @@ def _is_strange(dtype: pa.DataType) -> bool:
     """Whether Arrow does not read a type from JSON."""
     if pa.types.is_map(dtype) or pa.types.is_duration(dtype) or pa.types.is_time(dtype):
         return True
-    if pa.types.is_binary(dtype) or pa.types.is_large_binary(dtype) or pa.types.is_fixed_size_binary(dtype):
+    if _is_bytes(dtype):
         return True
     return any(_is_strange(dtype.field(n).type) for n in range(dtype.num_fields))
 
@@ -225,7 +225,9 @@ def _value(said: Any, dtype: pa.DataType) -> Any:
         return [_value(one, dtype.value_type) for one in said]
     if pa.types.is_struct(dtype):
         return {field.name: _value(said.get(field.name), field.type) for field in dtype}
-    if pa.types.is_binary(dtype) or pa.types.is_large_binary(dtype) or pa.types.is_fixed_size_binary(dtype):
+    if _is_bytes(dtype):
+        if not isinstance(said, str):
+            raise ValueError(f"a value of type {dtype} is text in base 64, this is {said!r}")
         return base64.b64decode(said, validate=True)
     read = next((read for is_kind, read in _SPELLED if is_kind(dtype)), None)
     if read is None:
@@ -236,15 +238,22 @@ def _value(said: Any, dtype: pa.DataType) -> Any:
 
 
 def as_written(column: Any, dtype: pa.DataType) -> Any:
-    """A column of lines, in which times are text, as the type that it was written from."""
+    """A column of lines as the type that it was written from."""
     return pa.array([_value(said, dtype) for said in column.to_pylist()], dtype)
 
 
-def are_times(dtype: pa.DataType) -> bool:
-    """There are values in a type, however deep, that lines hold as text of times."""
-    if any(is_kind(dtype) for is_kind, _ in _SPELLED):
+def differs_in_lines(dtype: pa.DataType) -> bool:
+    """There are values in a type, however deep, that lines hold as another text: times and bytes."""
+    if any(is_kind(dtype) for is_kind, _ in _SPELLED) or _is_bytes(dtype):
         return True
-    return any(are_times(dtype.field(n).type) for n in range(dtype.num_fields))
+    return any(differs_in_lines(dtype.field(n).type) for n in range(dtype.num_fields))
+
+
+def _is_bytes(dtype: pa.DataType) -> bool:
+    """Lines hold values of a type in base 64."""
+    return bool(
+        pa.types.is_binary(dtype) or pa.types.is_large_binary(dtype) or pa.types.is_fixed_size_binary(dtype)
+    )
 
 
 def _key(said: str, dtype: pa.DataType) -> Any:
