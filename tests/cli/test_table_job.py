@@ -24,7 +24,7 @@ def test_a_job_keeps_the_current_value_of_each_key(tmp_path):
     command = [sys.executable, "-m", "anabranch.cli.main", "run", str(job), "--once"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    assert f"the merged stream is in table {tmp_path / 'sample' / 'lake'}" in done.stderr
+    assert f"the result is in table {tmp_path / 'sample' / 'lake'}" in done.stderr
     rows = DeltaTable(tmp_path / "sample" / "lake").to_pyarrow_table().to_pylist()
     assert len(rows) > 1
     assert len({row["sensor"] for row in rows}) == len(rows)

@@ -49,7 +49,7 @@ def test_a_job_merges_topics_into_a_topic(broker, topic, send, tmp_path):
     command = [sys.executable, "-m", "anabranch.cli.main", "run", str(file), "--once"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    assert f"the merged stream is in topic {out} at {broker.servers}" in done.stderr
+    assert f"the result is in topic {out} at {broker.servers}" in done.stderr
     assert broker.ends(out) >= 30 + 2
     [quarantined] = (tmp_path / "job-checkpoint" / "quarantine").iterdir()
     assert json.loads(quarantined.read_text())["place"] == f"{west}[0]@29"
