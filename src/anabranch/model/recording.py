@@ -1,8 +1,7 @@
 """What several inputs said, each with the relation it denotes.
 
-An input that is not attached explicitly is attached, from the beginning, by its first element. One that is
-detached says nothing until it is attached again; then it begins anew, with a relation of its own, because
-what it says after a restart repeats or leaves out what it said before.
+Inputs are attached and detached as `attendance` has it. One that is attached again begins anew, with a
+relation of its own, because what it sends after a restart repeats or leaves out what it sent before.
 
 Where the policy raises, all that is valid in the same batch has been applied.
 
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from anabranch.model.attendance import Attendance
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.elements import Attach, Control, Element
 from anabranch.model.relation import Relation
@@ -23,7 +23,7 @@ from anabranch.model.validity import Policy, Quarantine, Raise, Rule, Violation
 
 @dataclass(slots=True)
 class Input:
-    """State of one input: its relation, the time from which that is whole, and whether it is there."""
+    """State of one input: its relation, the time from which that is complete, and whether it is attached."""
 
     relation: Relation
     guarantee: int = BEGINNING
@@ -37,6 +37,7 @@ class Recording:
     policy: Policy = field(default_factory=Raise)
     alone: str = "stream"
     inputs: dict[str, Input] = field(default_factory=dict)
+    attendance: Attendance = field(default_factory=Attendance)
     heard: Callable[[str, Batch], object] | None = None
     """Told what each input said that was valid."""
 
@@ -78,30 +79,29 @@ class Recording:
     def _elements(self, name: str, tag: str | None, part: Batch, policy: Policy) -> None:
         if not len(part):
             return
-        speaker = self.inputs.setdefault(name, Input(Relation(input=tag)))
-        if speaker.attached:
-            speaker.relation.policy = policy
-            change = speaker.relation.apply(part)
-            if self.heard:
-                self.heard(name, change.elements)
+        rule = self.attendance.send(name)
+        sender = self.inputs.setdefault(name, Input(Relation(input=tag)))
+        if isinstance(rule, Rule):
+            for row in range(len(part)):
+                _refuse(rule, sender, part.element(row), policy)
             return
-        for row in range(len(part)):
-            _refuse(Rule.DETACHED_INPUT, speaker, part.element(row), policy)
+        sender.relation.policy = policy
+        change = sender.relation.apply(part)
+        if self.heard:
+            self.heard(name, change.elements)
 
     def _control(self, name: str, tag: str | None, element: Element | Control, policy: Policy) -> None:
-        known = self.inputs.get(name)
-        match element:
-            case Attach() if known and known.attached:
-                _refuse(Rule.ALREADY_ATTACHED, known, element, policy)
-            case Attach(guarantee):
-                said = known.relation.position if known else 0
-                self.inputs[name] = Input(Relation(input=tag, position=said + 1), guarantee)
-            case _ if known is None or not known.attached:
-                gone = self.inputs.setdefault(name, Input(Relation(input=tag), attached=False))
-                _refuse(Rule.DETACHED_INPUT, gone, element, policy)
-            case _:
-                known.attached = False
-                known.relation.position += 1
+        attaches = isinstance(element, Attach)
+        rule = self.attendance.attach(name) if attaches else self.attendance.detach(name)
+        known = self.inputs.setdefault(name, Input(Relation(input=tag)))
+        if isinstance(rule, Rule):
+            _refuse(rule, known, element, policy)
+        else:
+            known.relation.position += 1
+            if isinstance(element, Attach):
+                anew = Relation(input=tag, position=known.relation.position)
+                self.inputs[name] = known = Input(anew, element.guarantee)
+        known.attached = self.attendance.is_attached(name)
 
 
 def _refuse(rule: Rule, speaker: Input, element: Element | Control, policy: Policy) -> None:

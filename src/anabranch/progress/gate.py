@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from anabranch.kernels.kernel import Refused, State
 from anabranch.model.application import STABLE, VALID
+from anabranch.model.attendance import Attendance, Change
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.properties import Properties
 from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.model.validity import Rule
 from anabranch.progress.admission import Admission
-from anabranch.progress.attendance import Attendance, Change
 from anabranch.progress.channel_rows import ChannelRows, Stretch
 from anabranch.progress.channels import Channels
 from anabranch.progress.inspection import Look, looked_at

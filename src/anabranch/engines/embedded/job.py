@@ -8,20 +8,18 @@ happened.
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
+from anabranch.engines.drive import Drive
 from anabranch.engines.embedded.forms import like, whole
 from anabranch.engines.embedded.intake import Intake, intake
 from anabranch.engines.embedded.job_status import JobStatus, status_of
-from anabranch.engines.entrance import Entrance
-from anabranch.engines.flow import Flow
 from anabranch.engines.settings import check_settings
 from anabranch.errors import AnabranchError
 from anabranch.kernels.answers import Answers, answered
-from anabranch.kernels.kernel import Refused, State
+from anabranch.kernels.kernel import State
 from anabranch.kernels.store.saved import StateFormatError, from_bytes, to_bytes, version_of
 from anabranch.model.batch import Batch, concat
 from anabranch.model.clock_columns import dial_of
@@ -96,13 +94,9 @@ class Job:
     def __init__(self, outputs: Mapping[str, Node], state: bytes | None, answers: Answers) -> None:
         self.outputs = dict(outputs)
         states = None if state is None else self._states(state)
-        self.flow = Flow(outputs, states)
+        self.drive = Drive(outputs, states)
+        self.flow, self.gates, self.sources = self.drive.flow, self.drive.gates, self.drive.sources
         self.answers = answers
-        self.sources = {node.name: node for node in self.flow.nodes if isinstance(node, Source)}
-        self.gates = {
-            name: Gate(node.admission(), Entrance(self.flow, name, partial(self._refuse, node)))
-            for name, node in self.sources.items()
-        }
         self.heard = dict.fromkeys(self.sources, 0)
         """How many rows or elements each source has given."""
         self.keys = {name: RowKeys() for name in self.sources}
@@ -112,7 +106,6 @@ class Job:
         self.closed = False
         self.failure = "in the midst of a call"
         """By what a pass was broken off, where one was, and what was pushed then."""
-        self._refused: list[tuple[Node, Refused]] = []
         self._owed: dict[str, list[Batch]] = {name: [] for name in self.flow.output}
         self._said = dict.fromkeys(self.flow.output, BEGINNING)
         self.dials = {name: dial_of(node.clock) for name, node in self.sources.items()}
@@ -120,11 +113,7 @@ class Job:
         self._nothing: dict[tuple[str, type], tuple[pa.Schema, Any]] = {}
         """Answers without rows, which are made once: that takes a third of the time of a push of one row."""
         if states is not None:
-            self._resume(states)
-            return
-        for gate in self.gates.values():
-            gate.open()
-        self.flow.run()
+            self._resume(states[_JOB])
 
     def __repr__(self) -> str:
         outputs = ", ".join(name or "one output" for name in self.flow.output)
@@ -153,8 +142,7 @@ class Job:
             gate.admit(taken.rows, look)
             if self.sources[source].silent:
                 gate.idle_but(self.sources[source].silent, {one.replica for one in taken.rows.stretches})
-            gate.settle()
-            gate.promise()
+            self.drive.settle()
         except BaseException as error:
             self._break_off(error, source, len(taken))
             raise
@@ -239,7 +227,6 @@ class Job:
     def dump(self) -> bytes:
         """The state as bytes, from which `Stream.open` goes on as if nothing had happened."""
         self._check_open()
-        gates = {f"gate {name}": gate.saved() for name, gate in self.gates.items()}
         values = {
             "settings": state_settings(self.outputs),
             "heard": self.heard,
@@ -247,7 +234,7 @@ class Job:
             "owed": {name: len(parts) for name, parts in self._owed.items()},
         }
         owed = [part.to_arrow() for parts in self._owed.values() for part in parts]
-        return to_bytes({_JOB: State(VERSION, values, owed), **gates, **self.flow.saved()})
+        return to_bytes({_JOB: State(VERSION, values, owed), **self.drive.saved()})
 
     def _states(self, state: bytes) -> dict[str, State]:
         """The sections of a state, once it is known to be of this plan."""
@@ -260,16 +247,12 @@ class Job:
         check_settings(before, state_settings(self.outputs), state="state", reader="plan")
         return states
 
-    def _resume(self, states: Mapping[str, State]) -> None:
-        saved = states[_JOB]
+    def _resume(self, saved: State) -> None:
         self.heard |= saved.values["heard"]
         self._said |= saved.values["said"]
         batches = list(saved.batches)
         for name, count in saved.values["owed"].items():
             self._owed[name] = [Batch.from_arrow(batches.pop(0)) for _ in range(count)]
-        for name, gate in self.gates.items():
-            gate.resume(states[f"gate {name}"])
-        self.flow.resume({name: gate.promised for name, gate in self.gates.items()})
 
     def _check(self, source: str, taken: Intake, look: Look) -> None:
         """Raise what is invalid before anything is used, where that is what is asked for."""
@@ -287,7 +270,7 @@ class Job:
         Where an answer raises, output is with the error if that is ours, and else owed to the next call.
         """
         try:
-            self.flow.run()
+            self.drive.run()
             for name in self.flow.output:
                 self._owed[name].append(self._taken(name))
         except BaseException as failure:
@@ -363,9 +346,8 @@ class Job:
 
     def _refusals(self, source: str, malformed: Sequence[Refusal]) -> Exception | None:
         """Answer for all that was refused; the first error that comes of it."""
-        refused, self._refused = [*self._refused, *self.flow.refusals()], []
         first: Exception | None = None
-        for node, group in refused:
+        for node, group in self.drive.refusals():
             self.refused[group.rule.value] += len(group.batch)
             error = answered(source, [group], self.answers.of(node), dial_of(node.clock))
             if error is not None:
@@ -378,9 +360,6 @@ class Job:
                 who = one.replica if self.sources[source].replicated else None
                 policy(Violation(Rule.MALFORMED, 0, one.raw, BEGINNING, who, one.reason, one.place))
         return first
-
-    def _refuse(self, node: Node, refused: Refused) -> None:
-        self._refused.append((node, refused))
 
     def _source(self, source: str) -> Source:
         self._check_open()

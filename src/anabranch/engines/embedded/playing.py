@@ -12,8 +12,9 @@ from anabranch.engines.embedded.forms import whole
 from anabranch.kernels.merge.choice import Side
 from anabranch.kernels.merge.settings import checked
 from anabranch.kernels.merge.tally import Tally
+from anabranch.model.attendance import Attendance, Change, Presence
 from anabranch.model.batch import Batch, Kind
-from anabranch.model.elements import Attach, Detach
+from anabranch.model.elements import Attach
 from anabranch.model.time import BEGINNING
 from anabranch.model.validity import InvalidElementError, Rule, Violation
 
@@ -31,13 +32,11 @@ def played(merger: Merger, recording: Batch, attach: Callable[[str, int | None],
         | (recording.kind >= Kind.ATTACH)
         | (np.roll(recording.kind, 1) >= Kind.ATTACH)
     )
-    parts = [recording[:0].untagged()]
+    parts, attendance = [recording[:0].untagged()], _attendance(merger)
     try:
         for begin, end in pairwise([*turns.tolist(), len(recording)]):
             name, turn = recording.inputs[recording.input[begin]], recording[begin:end].untagged()
-            if turn.kind[0] < Kind.ATTACH and name not in merger.merge.tallies:
-                parts.append(attach(name, None))
-            parts += _turn(merger, name, turn, attach)
+            parts += _turn(merger, attendance, name, turn, attach)
     except InvalidElementError as error:
         error.output = whole([*parts, *([] if error.output is None else [error.output])])
         raise
@@ -47,25 +46,43 @@ def played(merger: Merger, recording: Batch, attach: Callable[[str, int | None],
     return whole(parts)
 
 
-def _turn(merger: Merger, name: str, turn: Batch, attach: Callable[[str, int | None], Batch]) -> list[Batch]:
-    """What comes out of what one input says or does."""
-    match turn.element(0) if turn.kind[0] >= Kind.ATTACH else None:
-        case Attach() if name in merger.inputs:
-            _refuse(merger, Rule.ALREADY_ATTACHED, name, turn)
-            return []
-        case Attach(guarantee):
-            return [attach(name, None if guarantee == BEGINNING else guarantee)]
-        case Detach() if name in merger.inputs:
-            return [merger.detach(name)]
-        case None if name in merger.inputs:
-            return [merger.push(name, turn)]
+def _attendance(merger: Merger) -> Attendance:
+    """The inputs that a merger has now, and those that have left it."""
+    attendance = Attendance()
+    for name in merger.merge.tallies:
+        attendance.known[name] = Presence.ATTACHED if name in merger.inputs else Presence.LEFT
+    return attendance
+
+
+def _turn(
+    merger: Merger,
+    attendance: Attendance,
+    name: str,
+    turn: Batch,
+    attach: Callable[[str, int | None], Batch],
+) -> list[Batch]:
+    """What comes out of what one input sends or does."""
+    control = turn.element(0) if turn.kind[0] >= Kind.ATTACH else None
+    match control:
+        case None:
+            change = attendance.send(name)
+        case Attach():
+            change = attendance.attach(name)
         case _:
-            _refuse(merger, Rule.DETACHED_INPUT, name, turn)
-            return []
+            change = attendance.detach(name)
+    if isinstance(change, Rule):
+        _refuse(merger, change, name, turn)
+        return []
+    if isinstance(control, Attach):
+        return [attach(name, None if control.guarantee == BEGINNING else control.guarantee)]
+    if control is not None:
+        return [merger.detach(name)]
+    joined = [attach(name, None)] if change is Change.ENTERS else []
+    return [*joined, merger.push(name, turn)]
 
 
 def _refuse(merger: Merger, rule: Rule, name: str, turn: Batch) -> None:
-    """What an input may not say while it is, or is not, attached; the policy hears of each element."""
+    """What an input may not send while it is, or is not, attached; the policy is told of each element."""
     merge = merger.merge
     tally = merge.tallies.setdefault(name, Tally())
     merge.declared.setdefault(name, Side())

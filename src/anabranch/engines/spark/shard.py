@@ -19,23 +19,22 @@ from itertools import zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch.engines.entrance import Entrance
-from anabranch.engines.flow import Flow
+from anabranch.engines.drive import Drive
 from anabranch.engines.settings import check_settings
 from anabranch.engines.spark.answering import Answering
 from anabranch.engines.spark.assignment import Assignment
 from anabranch.engines.spark.order import BYTES, ParcelRows, Turn, channel_rows, turns_of
 from anabranch.engines.spark.patience import set_aside
 from anabranch.engines.spark.transport.parcel import Parcel
-from anabranch.kernels.kernel import Refused, State, Step
+from anabranch.kernels.kernel import State, Step
 from anabranch.kernels.store.saved import from_bytes, to_bytes, version_of
 from anabranch.model.batch import KINDS, Batch, Kind, concat
 from anabranch.model.identity import Words
 from anabranch.model.op import Op
 from anabranch.model.time import BEGINNING
 from anabranch.plan.levels import OUTPUT
+from anabranch.plan.source import Source
 from anabranch.progress.channel_rows import ChannelRows
-from anabranch.progress.gate import Gate
 from anabranch.rows.refusal import Refusal
 
 TOGETHER = 65_536
@@ -70,26 +69,15 @@ class Shard:
     ) -> None:
         self.assignment, self.number = assignment, number
         self.answering = Answering(assignment, number)
-        self.flow = Flow(assignment.level.outputs, states, agreed=True)
+        self.drive = Drive(assignment.level.outputs, states, shard=number)
+        self.flow, self.gates = self.drive.flow, self.drive.gates
         self.inlets = {edge.name: edge.inlet for edge in assignment.level.edges}
-        self.gates = {
-            name: Gate(
-                inlet.admission(),
-                Entrance(self.flow, name, partial(self.refuse, name)),
-                keeps_stables=False,
-                refuses_controls=number == 0,
-            )
-            for name, inlet in self.inlets.items()
-        }
+        assert self.gates.keys() == self.inlets.keys(), "a level has a gate for each of its edges"
         self._sources = {edge.name for edge in assignment.level.edges if edge.source is not None}
         self.left_out: Counter[tuple[str, str]] = Counter()
         """How many rows of each replica of an edge were refused at the gate, since the beginning."""
         self._now = Heard()
         self._aside: dict[tuple[str, str], list[list[ParcelRows]]] = {}
-        if states is None:
-            for gate in self.gates.values():
-                gate.open()
-            self.flow.run()
 
     @property
     def frontier(self) -> int:
@@ -133,12 +121,11 @@ class Shard:
         for one in rounds:
             for edge, said in one.items():
                 self._admit(edge, said)
-            self._promise()
+            self._run()
         for edge, replica in list(self._aside):
             self._admit_what_waited(edge, replica)
-        for gate in self.gates.values():
-            gate.settle()
-        self._promise()
+        self.drive.settle()
+        self._run()
         heard = self._now
         heard.refused, heard.dropped = self.answering.taken()
         for name in self.flow.output:
@@ -216,30 +203,22 @@ class Shard:
             counts |= {op.name.lower(): int((ops == op).sum()) for op in Op}
         self._now.heard.update({name: count for name, count in counts.items() if count})
 
-    def _promise(self) -> None:
-        """Let every replica say how far its channels have come, where that is further than before."""
-        for gate in self.gates.values():
-            gate.promise()
-        self.run()
-
-    def run(self) -> None:
-        """Let what was pushed and promised go through the flow, and answer for what it refuses."""
-        self.flow.run()
-        for node, refused in self.flow.refusals():
-            self.answering.of_operator(node, refused)
+    def _run(self) -> None:
+        """Let what came in go through the flow, and answer for what gates and operators refuse."""
+        self.drive.run()
+        for node, refused in self.drive.refusals():
+            if isinstance(node, Source):
+                self.left_out[node.name, refused.name or ""] += len(refused.batch)
+                self.answering.at_gate(node.name, refused)
+            else:
+                self.answering.of_operator(node, refused)
         self.answering.pushed = []
-
-    def refuse(self, edge: str, refused: Refused) -> None:
-        """Answer for rows that do not pass the gate."""
-        self.left_out[edge, refused.name or ""] += len(refused.batch)
-        self.answering.at_gate(edge, refused)
 
     def dump(self) -> bytes:
         """The state as bytes, from which `load` goes on as if nothing had happened."""
         left_out = [[edge, name, count] for (edge, name), count in self.left_out.items()]
         values = {"settings": self.assignment.settings, "left_out": left_out}
-        gates = {f"gate {name}": gate.saved() for name, gate in self.gates.items()}
-        return to_bytes({"shard": State(VERSION, values, []), **gates, **self.flow.saved()})
+        return to_bytes({"shard": State(VERSION, values, []), **self.drive.saved()})
 
     @classmethod
     def load(cls, assignment: Assignment, number: int, data: bytes) -> "Shard":
@@ -249,9 +228,6 @@ class Shard:
         check_settings(saved.values["settings"], assignment.settings, state="checkpoint", reader="query")
         shard = cls(assignment, number, states)
         shard.left_out.update({(edge, name): count for edge, name, count in saved.values["left_out"]})
-        for name, gate in shard.gates.items():
-            gate.resume(states[f"gate {name}"])
-        shard.flow.resume({name: gate.promised for name, gate in shard.gates.items()})
         return shard
 
 

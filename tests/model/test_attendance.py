@@ -6,8 +6,8 @@ import pytest
 from quick import cases
 
 from anabranch import Attach, Detach, Rule
+from anabranch.model.attendance import Attendance, Change, Presence
 from anabranch.oracle.attendance import Happening, rule_broken
-from anabranch.progress.attendance import Attendance, Change, Presence
 
 
 @pytest.mark.parametrize("seed", range(cases(100)))
