@@ -192,3 +192,19 @@ def test_a_misspelt_argument_of_a_source_is_refused(given):
     columns = {"room": "string", "at": "int64", "who": "string", "what": "string"}
     with pytest.raises((ValueError, TypeError)):
         ab.source("s", columns, **{"disorder": 5, "lossy": False, **given})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (MERGE.replace("shards = 2", "shards = 0"), "at least 1 shard, and shards is 0"),
+        (MERGE.replace("shards = 2", "master = 'lokal[2]'"), "and it is 'lokal[2]'"),
+        (WINDOWS + 'trigger = "1 minute"\n', "trigger is for what Spark writes"),
+        (WINDOWS + "available_now = true\n", "available_now is for what Spark writes"),
+    ],
+    ids=["no shard", "no master", "a trigger beside a file", "available_now beside a file"],
+)
+def test_what_nothing_would_follow_is_refused_where_the_job_is_read(tmp_path, wrong, said):
+    (tmp_path / "job.toml").write_text(wrong)
+    with pytest.raises(ValueError, match=re.escape(said)):
+        read_job(str(tmp_path / "job.toml"))

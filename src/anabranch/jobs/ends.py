@@ -218,6 +218,13 @@ class SinkSection(Section):
                 end.check()
         known = FILE_FORMATS if self.file is not None or not given else FOLDER_FORMATS
         one_of("[sink] format", self.format, dict.fromkeys(known))
+        if self.file is not None and (self.trigger is not None or self.available_now):
+            key = "available_now" if self.trigger is None else "trigger"
+            error = ValueError(
+                f"[sink] {key} is for what Spark writes, and {self.file!r} is written without it"
+            )
+            error.add_note(f"Leave {key} out, or write path = '…' for a folder.")
+            raise error
         if self.trigger is not None and self.available_now:
             error = ValueError(f"[sink] reads what is there or every {self.trigger}, not both")
             error.add_note("Leave out trigger or available_now.")

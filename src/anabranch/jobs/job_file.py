@@ -88,7 +88,7 @@ def _of_tables(file: Path, tables: Mapping[str, Any]) -> Job:
     plan, ends = (_plan if has_plan else _merge)(file, tables)
     sink, spark = tables.get("sink", {}), tables.get("spark", {})
     return _checked(
-        Job(file, plan, ends, _sink(sink, "[sink]"), section(SparkSection, spark, "[spark]")),
+        Job(file, plan, ends, _sink(sink, "[sink]"), _spark(spark, "[spark]")),
     )
 
 
@@ -146,7 +146,7 @@ def _of_program(file: Path) -> Job:
     has_plan = "stream" in names or ("plan" in names and "rows" not in names)
     plan, ends = (_plan_of_program if has_plan else _merge_of_program)(file, names)
     sink, spark = names.get("SINK", {}), names.get("SPARK", {})
-    return _checked(Job(file, plan, ends, _sink(sink, "SINK"), section(SparkSection, spark, "SPARK")))
+    return _checked(Job(file, plan, ends, _sink(sink, "SINK"), _spark(spark, "SPARK")))
 
 
 def _merge_of_program(
@@ -196,6 +196,13 @@ def _sink(values: Any, name: str) -> SinkSection:
     sink.check()
     sink.check_format(values.get("format"))
     return sink
+
+
+def _spark(values: Any, name: str) -> SparkSection:
+    """The session that a job runs in on Spark."""
+    spark = section(SparkSection, values, name)
+    spark.check()
+    return spark
 
 
 def _checked(job: Job) -> Job:

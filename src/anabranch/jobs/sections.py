@@ -12,6 +12,7 @@ from anabranch.jobs.environment import filled
 from anabranch.model.spelling import did_you_mean
 
 Names = str | list[str]
+_MASTER = re.compile(r"local(\[(\*|\d+)(, *\d+)?\])?|local-cluster\[.+\]|yarn|(spark|k8s|mesos)://.+")
 
 
 class Section(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -25,6 +26,18 @@ class SparkSection(Section):
     shards: int | None = None
     config: dict[str, str | int | float | bool] = {}
     log: str | None = None
+
+    def check(self) -> None:
+        """Raise where Spark would refuse the master, or a query the number of its shards."""
+        from anabranch.engines.spark.session.session import check_shards
+
+        check_shards(self.shards)
+        if not _MASTER.fullmatch(self.master):
+            error = ValueError(
+                f"[spark] master is the address of a cluster or local, and it is {self.master!r}"
+            )
+            error.add_note("Write local[*], local[2], spark://host:7077, yarn or k8s://https://host:443.")
+            raise error
 
     def settings(self) -> dict[str, str]:
         """The settings as Spark takes them."""

@@ -43,6 +43,8 @@ def check_source(job: Job, source: Source, *, asks: bool) -> None:
         error = FileNotFoundError(f"{path} is not there")
         error.add_note("Paths are relative to the file of the job.")
         raise error
+    if path.is_dir() and isinstance(given, SourceSection) and given.by_replica is not None:
+        listing(path).in_form(path, by_replica=given.by_replica)
     if source.layout is None:
         return
     for file in _files(path):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from anabranch.model.application import STABLE
 from anabranch.model.batch import Batch
@@ -202,7 +203,14 @@ def read_intake(
     ``origin`` is which row of what each was; without it, the place in its channel that it was read with.
     """
     if not source.replicated and read.batch.kind.max(initial=0) > STABLE:
-        return _without_controls(source, read, origin)
+        reason = f"a replica is attached and detached, and {source.name!r} is not of replicas"
+        rest, origin = _without(source, read, origin, read.batch.kind > STABLE, reason)
+        return read_intake(source, rest, origin)
+    others = [name for name in read.replicas if name != replica]
+    if replica is not None and source.layout is not None and source.layout.replica is not None and others:
+        number = read.replicas.index(replica) if replica in read.replicas else -1
+        reason = f"a row is of the replica that it names, and it was sent as one of {replica!r}"
+        read, origin = _without(source, read, origin, read.replica != number, reason)
     if not len(read.batch):
         return Intake(malformed=read.refused)
     if len(read.replicas) == len(read.channels) == 1 and read.in_order:
@@ -223,29 +231,30 @@ def read_intake(
     return Intake(ChannelRows(stretches, batch, stretch[order].astype(np.int32)), read.refused)
 
 
-def _without_controls(source: Source, read: Read, origin: Origin | None) -> Intake:
-    """What rows say but for those that let a replica come or go, where there is none."""
-    stays = read.batch.kind <= STABLE
-    reason = f"a replica is attached and detached, and {source.name!r} is not of replicas"
-    wrong = [
+def _without(
+    source: Source, read: Read, origin: Origin | None, wrong: NDArray[np.bool_], reason: str
+) -> tuple[Read, Origin | None]:
+    """What was read but for some rows, which are refused for a reason."""
+    refused = [
         Refusal(
             Rule.MALFORMED.value,
             reason,
-            "",
+            read.replicas[read.replica[row]] if source.replicated else "",
             f"{source.name} row {read.sequence[row]}",
             str(read.batch.element(row)),
         )
-        for row in np.flatnonzero(~stays).tolist()
+        for row in np.flatnonzero(wrong).tolist()
     ]
+    stays = ~wrong
     rest = replace(
         read,
         batch=read.batch.take(stays),
         replica=read.replica[stays],
         channel=read.channel[stays],
         sequence=read.sequence[stays],
-        refused=[*read.refused, *wrong],
+        refused=[*read.refused, *refused],
     )
-    return read_intake(source, rest, None if origin is None else origin.take(np.flatnonzero(stays)))
+    return rest, None if origin is None else origin.take(np.flatnonzero(stays))
 
 
 def _name(source: Source, replica: str | None) -> str:

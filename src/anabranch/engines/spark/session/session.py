@@ -52,6 +52,7 @@ def session(
     """
     from pyspark.sql import SparkSession
 
+    check_shards(shards)
     name_worker_python(master)
     check_java()
     local = _BEFORE_START if master.startswith("local") else {}
@@ -63,17 +64,27 @@ def session(
         builder = builder.config(key, value)
     made = builder.getOrCreate()
     if shards is not None or SHARDS not in (config or {}):
-        made.conf.set(SHARDS, shards or max(made.sparkContext.defaultParallelism, 1))
+        cores = max(made.sparkContext.defaultParallelism, 1)
+        made.conf.set(SHARDS, cores if shards is None else shards)
     return made
 
 
 def prepare(spark: "SparkSession", *, shards: int | None = None) -> "SparkSession":
     """Set what plans need in a session of your own; queries that run already are not touched."""
+    check_shards(shards)
     for key, value in SETTINGS.items():
         spark.conf.set(key, value)
     if shards is not None:
         spark.conf.set(SHARDS, shards)
     return spark
+
+
+def check_shards(shards: int | None) -> None:
+    """Raise where there would be no shard to hold a state."""
+    if shards is not None and shards < 1:
+        error = ValueError(f"a query has at least 1 shard, and shards is {shards}")
+        error.add_note("Leave shards out for one per core.")
+        raise error
 
 
 def tasks_of(spark: "SparkSession") -> int:
