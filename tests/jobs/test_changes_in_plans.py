@@ -46,7 +46,7 @@ def test_they_are_merged_by_a_step_with_its_settings(tmp_path):
 @pytest.mark.parametrize(
     ("steps", "words"),
     [
-        ("[]", ["what comes out is one stream", 'Add "merge" to the steps']),
+        ("[]", ["the result of a plan is one stream", 'Add "merge" to the steps']),
         ('[{ filter = "id > 3" }, "merge"]', ["filter is of one stream", 'step "merge" before it', "step 1"]),
         ("[{ lasting = 3 }]", ["lasting is of one stream", 'step "merge" before it']),
         ('[{ merge = { identity = "v" } }]', ["told apart by its key", "Leave identity out"]),
