@@ -116,7 +116,9 @@ TYPED = {
 def test_typed_rows_that_break_a_rule_are_set_aside_and_odd_ones_are_used(spark, tmp_path):
     usual = {"replica": "east", "kind": "insert", "at": at(40), "until": at(50), "was": None, "level": 1.0}
     rows = [usual | {"n": n, "what": what} | fields for n, (what, (fields, _)) in enumerate(TYPED.items())]
-    rows.append(usual | {"n": 0, "what": "it leaves", "replica": "gone", "kind": "detach", "at": None})
+    gone = usual | {"replica": "gone", "at": None}
+    rows.append(gone | {"n": 0, "what": "it comes", "kind": "attach"})
+    rows.append(gone | {"n": 1, "what": "it leaves", "kind": "detach"})
     time = pa.timestamp("us", "UTC")
     columns = [("replica", pa.string()), ("n", pa.int64()), ("kind", pa.string()), ("what", pa.string())]
     columns += [("at", time), ("until", time), ("was", time), ("level", pa.float64())]
