@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from anabranch.kernels.changes import Changes
 from anabranch.kernels.kernel import Refused, Report, Result, State
 from anabranch.kernels.merge.merge import Merge
+from anabranch.kernels.merge.status import Status
 from anabranch.kernels.merge.tally import Input
 from anabranch.kernels.snapshots import Beginning
 from anabranch.kernels.store.saved import version_of
@@ -167,6 +168,10 @@ class MergeChanges:
     def snapshots(self) -> dict[str, tuple[int, int]]:
         """Of each that waits or began alone the time of its snapshot, and how many rows begin there."""
         return self.since | {name: (one.time, one.since_snapshot) for name, one in self.waiting.items()}
+
+    def status(self) -> Status:
+        """What the merge is doing."""
+        return self.merge.status()
 
     def report(self) -> Report:
         """What the merge holds, and the bytes of all."""

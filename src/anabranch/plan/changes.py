@@ -31,6 +31,11 @@ class Changes(Node):
         assert self.source.layout is not None
         return self.source.layout.key or ()
 
+    @property
+    def told_apart_by(self) -> tuple[str, ...]:
+        """The columns that name a row of the table."""
+        return self.table_key
+
     @cached_property
     def properties(self) -> Properties:
         """Rows end by adjusts; what was declared is of them, and not of their changes."""

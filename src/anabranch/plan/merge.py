@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from anabranch.kernels.kernel import Kernel, State
 from anabranch.kernels.merge.choice import Choice, Side, choose
@@ -33,6 +33,7 @@ class Merge(Node):
     """What the inputs mean together, in the case that their properties allow."""
 
     word: ClassVar[str] = "merge"
+    compares: ClassVar[bool] = True
     looks_up: ClassVar[bool] = True
 
     names: tuple[str, ...] = ()
@@ -100,6 +101,26 @@ class Merge(Node):
     def ports(self) -> tuple[str, ...]:
         """The names of the inputs."""
         return self.names if self.names else ("",)
+
+    @property
+    def told_apart_by(self) -> tuple[str, ...] | None:
+        """The columns that are an event's identity."""
+        return self.identity
+
+    def check_channels(self) -> None:
+        """Raise where a case is forced that needs one order."""
+        if self.case is not None and not self.case.admits(self.case.value.spread()):
+            error = ValueError(
+                f"{self.case.name} is forced, and needs the rows of a replica in one order; "
+                "they come by several channels, and are in order within each"
+            )
+            error.add_note("Let the case be picked, or force R3 or R4.")
+            raise error
+
+    def for_sinks(self) -> dict[str, Any]:
+        """The kind of the policy, by which sinks tell what they may be given."""
+        by_all = " by what inputs show" if self.policy.needs_all else ""
+        return {"policy": type(self.policy).__name__ + by_all}
 
     @cached_property
     def choice(self) -> Choice:

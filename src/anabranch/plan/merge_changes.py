@@ -1,7 +1,7 @@
 """Replicas of the changes of a table as one stream of its rows: those of each, merged."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from anabranch.kernels.kernel import State
 from anabranch.kernels.merge.choice import ORDERED, Side
@@ -10,6 +10,7 @@ from anabranch.kernels.merge_changes import MergeChanges as Kernel
 from anabranch.model.properties import Fact
 from anabranch.plan.merge import Merge
 from anabranch.plan.node import PlanError
+from anabranch.plan.one_row import several_open_rows
 from anabranch.plan.source import Source
 
 
@@ -31,6 +32,16 @@ class MergeChanges(Merge):
         """The columns that name a row of the table."""
         assert self.source.layout is not None
         return self.source.layout.key or ()
+
+    @property
+    def told_apart_by(self) -> tuple[str, ...]:
+        """The columns that name a row of the table."""
+        return self.table_key
+
+    def for_sinks(self) -> dict[str, Any]:
+        """The kind of the policy, and why there may be several open rows of a key, if there may."""
+        several = several_open_rows(self.policy, self.case, self.source.of_events)
+        return super().for_sinks() | ({} if several is None else {"several_open_rows": several})
 
     def check(self) -> None:
         """Raise where rows of a table cannot be merged so."""

@@ -34,6 +34,8 @@ class Node:
     """The one name of the operator: of the method, the kernel, the oracle and the page."""
     stateless: ClassVar[bool] = False
     """It is run by a step."""
+    compares: ClassVar[bool] = False
+    """It takes events of replicas that are equal for one, so a value has one form in all of them."""
     looks_up: ClassVar[bool] = False
     """Its kernel knows the events that adjusts name, and passes over those that name none."""
 
@@ -74,6 +76,18 @@ class Node:
     def ports(self) -> tuple[str, ...]:
         """The names by which the operator knows its inputs."""
         return ("",) * len(self.inputs)
+
+    @property
+    def told_apart_by(self) -> tuple[str, ...] | None:
+        """The columns by which it tells events of its inputs apart; None: all of them."""
+        return None
+
+    def check_channels(self) -> None:
+        """Raise where it needs the rows of a replica in one order, and several channels send them."""
+
+    def for_sinks(self) -> dict[str, Any]:
+        """What sinks go by where it is the last operator, by name."""
+        return {}
 
     @property
     def mark(self) -> str:

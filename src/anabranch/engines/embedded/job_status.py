@@ -4,9 +4,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from anabranch.kernels.kernel import Report
-from anabranch.kernels.merge.merge import Merge
-from anabranch.kernels.merge.status import removals
-from anabranch.kernels.merge_changes import MergeChanges
+from anabranch.kernels.merge.status import Comparing, removals
 from anabranch.model.clock import Dial
 from anabranch.model.clock_columns import dial_of
 from anabranch.model.time import BEGINNING
@@ -94,9 +92,8 @@ def status_of(job: "Job") -> JobStatus:
     dials = {name: dial_of(node.clock) for name, node in job.outputs.items()}
     removed = {}
     for name, _, kernel in job.flow.kernels():
-        merge = kernel.merge if isinstance(kernel, MergeChanges) else kernel
-        if isinstance(merge, Merge):
-            removed[name] = {who: one.removed for who, one in merge.status().inputs.items()}
+        if isinstance(kernel, Comparing):
+            removed[name] = {who: one.removed for who, one in kernel.status().inputs.items()}
     return JobStatus(sources, outputs, job.flow.reports(), dict(job.refused), dials, removed)
 
 

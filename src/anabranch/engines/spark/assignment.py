@@ -13,8 +13,6 @@ from anabranch.kernels.answers import Answers
 from anabranch.model.validity import Quarantine
 from anabranch.plan.graph import Graph
 from anabranch.plan.levels import OUTPUT, Edge, Level
-from anabranch.plan.merge import Merge
-from anabranch.plan.merge_changes import MergeChanges
 from anabranch.plan.node import Node
 from anabranch.plan.state_settings import state_settings
 
@@ -87,7 +85,7 @@ def level_settings(level: Level) -> dict[str, str]:
     """What the state of a level depends on: its operators, and how the rows of its edges are dealt out."""
     apart = identities_of(level)
     dealt = {f"{edge.name}: dealt out by": _dealt_by(edge, apart[edge.name]) for edge in level.edges}
-    return state_settings(level.outputs) | dealt | ({GAINS: "true"} if _is_one_merge(level) else {})
+    return state_settings(level.outputs) | dealt | ({GAINS: "true"} if _is_one_comparison(level) else {})
 
 
 def _dealt_by(edge: Edge, apart: tuple[str, ...] | None) -> str:
@@ -96,12 +94,12 @@ def _dealt_by(edge: Edge, apart: tuple[str, ...] | None) -> str:
     return f"{list(edge.by)} as {list(edge.names)}"
 
 
-def _is_one_merge(level: Level) -> bool:
-    """All that it runs is a merge of the replicas of a source, whose rows nothing was made of before."""
+def _is_one_comparison(level: Level) -> bool:
+    """All that it runs compares the replicas of a source, whose rows nothing was made of before."""
     if level.outputs.keys() != {OUTPUT} or len(level.edges) != 1:
         return False
     (edge,), (node,) = level.edges, level.outputs.values()
-    return isinstance(node, Merge) and node.inputs == (edge.inlet,) and not (edge.origin or edge.steps)
+    return node.compares and node.inputs == (edge.inlet,) and not (edge.origin or edge.steps)
 
 
 def identities_of(level: Level) -> dict[str, tuple[str, ...] | None]:
@@ -110,15 +108,9 @@ def identities_of(level: Level) -> dict[str, tuple[str, ...] | None]:
     for edge in level.edges:
         number = graph.number(edge.inlet)
         readers = [graph.nodes[n] for n in graph.consumers(number)]
-        columns = {_identity(node) for node in readers}
+        columns = {node.told_apart_by for node in readers}
         found[edge.name] = columns.pop() if len(columns) == 1 and number not in graph.roots else None
     return found
-
-
-def _identity(node: Node) -> tuple[str, ...] | None:
-    if isinstance(node, Merge) and not isinstance(node, MergeChanges):
-        return node.identity
-    return getattr(node, "table_key", None)
 
 
 def dealing_of(edge: Edge, level: Level) -> Dealing:

@@ -17,7 +17,7 @@ from anabranch.engines.spark.plan_sources import (
     as_read,
     check_all_stream,
     check_given,
-    check_merges,
+    check_reads,
     with_sources,
 )
 from anabranch.engines.spark.planned_query import PlannedQuery, answers_of
@@ -51,7 +51,7 @@ def frame(
     answers = answers_of(on_invalid=on_invalid, on_broken=on_broken, on_late=on_late)
     reads = {name: as_read(source, sources[name]) for name, source in sources_of(stream.node).items()}
     root = with_sources(stream.node, reads)
-    check_merges(root, reads)
+    check_reads(root, reads)
     return planned_frame(root, reads, answers, rows_per_parcel)
 
 

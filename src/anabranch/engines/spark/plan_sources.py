@@ -15,7 +15,6 @@ from anabranch.model.schema import SchemaError
 from anabranch.model.spelling import did_you_mean
 from anabranch.plan.columns import zones_in
 from anabranch.plan.graph import Graph
-from anabranch.plan.merge import Merge
 from anabranch.plan.node import Node, PlanError
 from anabranch.plan.source import Source
 from anabranch.plan.stream import Stream, check_sources, outputs_of
@@ -209,10 +208,10 @@ def read_of(source: Source, given: Columns) -> Read:
     )
 
 
-def check_merges(root: Node, reads: Mapping[str, Read]) -> None:
-    """Raise where replicas cannot be merged as the plan does: by the columns or the order of their rows."""
+def check_reads(root: Node, reads: Mapping[str, Read]) -> None:
+    """Raise where replicas cannot be compared as a plan does: by the columns or the order of their rows."""
     for node in Graph([root]).nodes:
-        if not isinstance(node, Merge):
+        if not node.compares:
             continue
         source = node.inputs[0]
         while not isinstance(source, Source) and len(source.inputs) == 1:
@@ -220,28 +219,17 @@ def check_merges(root: Node, reads: Mapping[str, Read]) -> None:
         if not isinstance(source, Source) or not source.replicated:
             continue
         with node.line.named():
-            _check_case(node, reads[source.name])
-            _check_told_apart(node, reads[source.name])
+            if reads[source.name].by_channels:
+                node.check_channels()
+            _check_forms(node, reads[source.name])
 
 
-def _check_case(merge: Merge, read: Read) -> None:
-    """Raise where a case is forced that needs the order of rows that come by several channels."""
-    if merge.case is None or not read.by_channels or merge.case.admits(merge.case.value.spread()):
-        return
-    error = ValueError(
-        f"{merge.case.name} is forced, and needs the rows of a replica in one order; "
-        "they come by several channels, and are in order within each"
-    )
-    error.add_note("Let the case be picked, or force R3 or R4.")
-    raise error
-
-
-def _check_told_apart(merge: Merge, read: Read) -> None:
+def _check_forms(node: Node, read: Read) -> None:
     """Raise where a column that tells events apart can hold one value in several forms."""
-    payload = merge.inputs[0].schema
+    payload = node.inputs[0].schema
     if read.schema is not None:
         kept = [one.name for one in payload if one in read.columns]
-        check_forms(read.schema, [name for name in merge.identity or payload.names if name in kept])
+        check_forms(read.schema, [name for name in node.told_apart_by or payload.names if name in kept])
     _ = identities(pa.RecordBatch.from_pylist([], payload))
 
 

@@ -11,9 +11,8 @@ import pyarrow as pa
 from anabranch.engines.flow import Flow
 from anabranch.engines.spark.assignment import Assignment, dealing_of, level_settings
 from anabranch.engines.spark.columns import Columns
-from anabranch.engines.spark.frame_metadata import CLOCK, LEVELS, POLICY, SETTINGS, SHARDS, policy_kind
-from anabranch.engines.spark.one_row import SEVERAL
-from anabranch.engines.spark.plan_sources import Read, check_merges, read_of, with_sources
+from anabranch.engines.spark.frame_metadata import CLOCK, LEVELS, OWN, SETTINGS, SHARDS
+from anabranch.engines.spark.plan_sources import Read, check_reads, read_of, with_sources
 from anabranch.engines.spark.query.provenance import Provenance, of_sources
 from anabranch.engines.spark.shard import IDLE
 from anabranch.engines.spark.stages import OBSERVED
@@ -25,10 +24,7 @@ from anabranch.kernels.answers import Answers
 from anabranch.model.validity import Policy, Quarantine, check_policy
 from anabranch.plan.graph import Graph
 from anabranch.plan.levels import OUTPUT, Edge, Level, levels
-from anabranch.plan.merge import Merge
-from anabranch.plan.merge_changes import MergeChanges
 from anabranch.plan.node import Node
-from anabranch.plan.one_row import several_open_rows
 from anabranch.plan.source import Source
 from anabranch.plan.stream import Stream
 from anabranch.rows.element_columns import REFUSED, TIMES
@@ -157,11 +153,7 @@ class PlannedQuery:
             CLOCK: self.has_clock,
             **of_sources(self.provenance()),
         }
-        if isinstance(root, Merge):
-            told[POLICY] = policy_kind(root.policy)
-        if isinstance(root, MergeChanges):
-            several = several_open_rows(root.policy, root.case, root.source.of_events)
-            told |= {} if several is None else {SEVERAL: several}
+        told |= {f"{OWN}{name}": value for name, value in root.for_sinks().items()}
         time = from_arrow_type(unpacking.clock)
         fields = [
             t.StructField("kind", t.StringType(), True, told),
@@ -219,7 +211,7 @@ def query_of_columns(
     nodes = {node.name: node for node in Graph([stream.node]).nodes if isinstance(node, Source)}
     reads = {name: read_of(node, sources[name]) for name, node in nodes.items()}
     root = with_sources(stream.node, reads)
-    check_merges(root, reads)
+    check_reads(root, reads)
     return PlannedQuery(levels(root), reads, (0,), answers_of(**on_refused))
 
 

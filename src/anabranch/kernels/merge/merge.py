@@ -5,7 +5,7 @@ on in a more general one where that is wanted. It takes valid elements (`kernels
 stables where they stand. What breaks a declared property, or comes too late from a lossy input, is refused.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -289,6 +289,10 @@ class Merge:
     def status(self) -> Status:
         """What the merge is doing."""
         return status_of(self)
+
+    def snapshots(self) -> Mapping[str, tuple[int, int]]:
+        """None: events have no snapshots."""
+        return {}
 
     def report(self) -> Report:
         """What is held, and what came out."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from anabranch.model.clock import Clock, length_text, lifetime_text, tick_text
 from anabranch.model.elements import Payload
@@ -36,6 +36,19 @@ class Disagreement:
         if end is None:
             return "none"
         return f"{dict(self.payload)} {lifetime_text(self.start, end, clock)}"
+
+
+@runtime_checkable
+class Comparing(Protocol):
+    """A kernel that compares its inputs, and can say how each is doing."""
+
+    def status(self) -> "Status":
+        """What it is doing."""
+        ...
+
+    def snapshots(self) -> Mapping[str, tuple[int, int]]:
+        """Of inputs that began with a snapshot its time, and how many rows begin there."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """What a shard of a level of a plan says about a micro-batch."""
 
+from collections.abc import Mapping
+
 from anabranch.engines.spark.query.status import Replica, ShardStatus
 from anabranch.engines.spark.shard import Heard, Shard
-from anabranch.kernels.merge.merge import Merge
-from anabranch.kernels.merge_changes import MergeChanges
+from anabranch.kernels.merge.status import Comparing
 from anabranch.model.batch import KINDS
 from anabranch.model.clock_columns import clock_of
 
@@ -11,16 +12,14 @@ from anabranch.model.clock_columns import clock_of
 def shard_status(
     shard: Shard, heard: Heard, before: int, refused: int, state_bytes: int, dropped: int = 0
 ) -> ShardStatus:
-    """What a shard says about the micro-batch it has heard; of a merge by itself, what a merge says."""
+    """What a shard says about the micro-batch it has heard; with how the inputs of its merges are doing."""
     said = dict.fromkeys(KINDS[:2], 0)
     for batch in (batch for output in heard.outputs.values() for batch in output):
         adjusts = int((batch.kind == 1).sum())
         said["insert"] += len(batch) - adjusts
         said["adjust"] += adjusts
-    merges = {
-        name: kernel for name, _, kernel in shard.flow.kernels() if isinstance(kernel, Merge | MergeChanges)
-    }
-    told = {name: _merge(kernel).status() for name, kernel in merges.items()}
+    comparing = {name: kernel for name, _, kernel in shard.flow.kernels() if isinstance(kernel, Comparing)}
+    told = {name: kernel.status() for name, kernel in comparing.items()}
     reports = shard.flow.reports()
     return ShardStatus(
         shard.number,
@@ -32,7 +31,7 @@ def shard_status(
         refused,
         sum(report.live for report in reports.values()),
         state_bytes,
-        _replicas(shard, merges),
+        _replicas(shard, comparing),
         next((one.stuck for one in told.values() if one.stuck), None),
         dropped + heard.dropped,
         clock=_clock(shard),
@@ -44,20 +43,16 @@ def shard_status(
     )
 
 
-def _merge(kernel: Merge | MergeChanges) -> Merge:
-    return kernel if isinstance(kernel, Merge) else kernel.merge
-
-
-def _replicas(shard: Shard, merges: dict[str, Merge | MergeChanges]) -> dict[str, Replica]:
-    """The inputs of merges, after the name of the merge where there are several."""
+def _replicas(shard: Shard, comparing: Mapping[str, Comparing]) -> dict[str, Replica]:
+    """The inputs of operators that compare them, after the name of the operator where there are several."""
     left_out: dict[str, int] = {}
     for (edge, name), count in shard.left_out.items():
         left_out[name or edge] = left_out.get(name or edge, 0) + count
     found = {}
-    for merge, kernel in merges.items():
-        snapshots = {} if isinstance(kernel, Merge) else kernel.snapshots()
-        for name, one in _merge(kernel).status().inputs.items():
-            found[name if len(merges) == 1 else f"{merge}: {name}"] = Replica(
+    for operator, kernel in comparing.items():
+        snapshots = kernel.snapshots()
+        for name, one in kernel.status().inputs.items():
+            found[name if len(comparing) == 1 else f"{operator}: {name}"] = Replica(
                 one.frontier,
                 one.lag,
                 one.attached,
