@@ -17,7 +17,7 @@ from anabranch.model.lifetime import END, START, Length, Lifetime, UnsoundLifeti
 from anabranch.model.origin import Origin
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.validity import Rule
-from anabranch.oracle.alter_lifetime import altered, fails, image
+from anabranch.oracle.alter_lifetime import altered, fails, frontier, image
 from anabranch.oracle.payload import payload_key
 from anabranch.oracle.relation import World
 from anabranch.testing.presentations import Habits, present
@@ -137,7 +137,7 @@ def test_no_promise_is_broken_and_none_could_be_greater(lifetime, possibilities)
     for time in AT:
         out = step.map(possibilities[time]).events
         syncs = [sync(element) for element in out.elements()]
-        assert step.reached(time) == min(syncs)
+        assert step.reached(time) == min(syncs) == frontier(time, lifetime)
 
 
 @forms

@@ -1,9 +1,11 @@
 """Every operator of plans beside its meaning: what the laws of plans range over.
 
-A row gives an operator over streams and the function on bags of events that it means, drawn from a seed. A
-bag is a list of (payload, start, end), the payload as sorted pairs of name and value.
+A row gives an operator over streams, drawn from a seed, with two functions of the bags of its inputs and of
+how far each is stable: the bag of its output, and how far that is stable. A bag is a list of (payload, start,
+end), the payload as sorted pairs of name and value.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,26 +19,58 @@ import anabranch as ab
 from anabranch.model.identity import identities
 from anabranch.model.lifetime import Lifetime
 from anabranch.model.time import FOREVER
+from anabranch.oracle import alter_lifetime, cleanse, join
+from anabranch.oracle import rows as row_windows
+from anabranch.oracle import session as sessions
+from anabranch.oracle import window as windows
 from anabranch.oracle.aggregates import first, greatest, last, least, n_unique, top_k, total
 from anabranch.oracle.alter_lifetime import altered
+from anabranch.oracle.cleanse import cleansed
 from anabranch.oracle.distinct import distinct
 from anabranch.oracle.join import Terms, joined
 from anabranch.oracle.rows import rows
 from anabranch.oracle.session import session
+from anabranch.oracle.sort import cut_at
 from anabranch.oracle.window import window
 from anabranch.plan.stream import Stream
 
 Bag: TypeAlias = list[tuple[tuple[tuple[str, Any], ...], int, int]]
 Meaning: TypeAlias = Callable[[Sequence[Bag], Sequence[int]], Bag]
 """Of the bags of the inputs and how far each is stable, the bag of the output."""
+Promise: TypeAlias = Callable[[Sequence[Bag], Sequence[int]], int]
+"""Of the same, how far the output is stable."""
+Agreement: TypeAlias = Callable[["Counter[Any]", "Counter[Any]", int], bool]
+"""Whether the output is what is meant, where it is stable until a time."""
+
+
+def _least(bags: Sequence[Bag], frontiers: Sequence[int]) -> int:
+    """The output is stable where all inputs are."""
+    return min(frontiers)
+
+
+def _exactly(output: "Counter[Any]", meant: "Counter[Any]", frontier: int) -> bool:
+    return output == meant
+
+
+def _until_the_frontier(output: "Counter[Any]", meant: "Counter[Any]", frontier: int) -> bool:
+    """What is beyond the frontier may be missing or be different."""
+    return cut_at(output.elements(), frontier) == cut_at(meant.elements(), frontier)
+
+
+def _no_further(output: "Counter[Any]", meant: "Counter[Any]", frontier: int) -> bool:
+    """The output is right until the frontier, and nothing in it starts later."""
+    known = all(start < frontier for _, start, _ in output)
+    return known and _until_the_frontier(output, meant, frontier)
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """An operator over streams, and what it means."""
+    """An operator over streams, and what it means after every push."""
 
     stream: Stream
     meaning: Meaning
+    promise: Promise = _least
+    agrees: Agreement = _exactly
 
 
 @dataclass(frozen=True)
@@ -117,7 +151,11 @@ def _alter(random: Random, streams: Sequence[Stream]) -> Drawn:
             (Lifetime.ended(), stream.ended),
         ]
     )
-    return Drawn(drawn(), lambda bags, frontiers: altered(bags[0], lifetime))
+    return Drawn(
+        drawn(),
+        lambda bags, frontiers: altered(bags[0], lifetime),
+        lambda bags, frontiers: alter_lifetime.frontier(frontiers[0], lifetime),
+    )
 
 
 def _union(random: Random, streams: Sequence[Stream]) -> Drawn:
@@ -151,6 +189,7 @@ def _join(hows: Sequence[str]) -> Callable[[Random, Sequence[Stream]], Drawn]:
                 (tuple((name, value) for name, value in payload if name in kept), start, end)
                 for payload, start, end in joined(*bags, terms, frontiers[1])
             ],
+            lambda bags, frontiers: join.frontier(*frontiers, terms),
         )
 
     return draw
@@ -174,18 +213,20 @@ def _distinct_on_one(random: Random, streams: Sequence[Stream]) -> Drawn:
 
 
 def _final(random: Random, streams: Sequence[Stream]) -> Drawn:
+    ordered = random.random() < 0.5
     return Drawn(
-        streams[0].final(ordered=random.random() < 0.5),
-        lambda bags, frontiers: [row for row in bags[0] if row[2] < frontiers[0] or frontiers[0] == FOREVER],
+        streams[0].final(ordered=ordered),
+        lambda bags, frontiers: cleansed(bags[0], frontiers[0], ordered=ordered),
+        lambda bags, frontiers: cleanse.frontier(bags[0], frontiers[0]),
     )
 
 
 def _sort(random: Random, streams: Sequence[Stream]) -> Drawn:
-    return Drawn(streams[0].sort(), lambda bags, frontiers: bags[0])
+    return Drawn(streams[0].sort(), lambda bags, frontiers: bags[0], agrees=_no_further)
 
 
 def _merge(random: Random, streams: Sequence[Stream]) -> Drawn:
-    """A stream and another plan that means the same."""
+    """A stream and another plan that means the same, and is as far."""
     stream = streams[0]
     other = random.choice(
         [
@@ -196,7 +237,15 @@ def _merge(random: Random, streams: Sequence[Stream]) -> Drawn:
         ]
     )()
     policy = random.choice([ab.FirstThenFinal(), ab.EveryChange(), ab.HalfFrozen(), ab.FinalOnly()])
-    return Drawn(ab.merge({"one": stream, "other": other}, policy=policy), lambda bags, frontiers: bags[0])
+    merged = ab.merge({"one": stream, "other": other}, policy=policy)
+    if isinstance(policy, ab.FinalOnly):
+        return Drawn(
+            merged,
+            lambda bags, frontiers: bags[0],
+            lambda bags, frontiers: cleanse.frontier(bags[0], frontiers[0]),
+            _until_the_frontier,
+        )
+    return Drawn(merged, lambda bags, frontiers: bags[0], agrees=_until_the_frontier)
 
 
 def own_sum() -> ab.Aggregate:
@@ -245,7 +294,8 @@ def _session(random: Random, streams: Sequence[Stream]) -> Drawn:
     made, means = AGGREGATES[random.choice(list(AGGREGATES))]
     return Drawn(
         streams[0].session(gap).group_by("value").agg(n=made()),
-        lambda bags, frontiers: session(bags[0], _value, _made(means), gap=gap),
+        lambda bags, frontiers: session(bags[0], _value, _made(means), gap=gap, until=frontiers[0]),
+        lambda bags, frontiers: sessions.frontier(bags[0], _value, gap, frontiers[0]),
     )
 
 
@@ -260,17 +310,19 @@ def _row_windows(random: Random, streams: Sequence[Stream]) -> Drawn:
         n = means([(begin, dict(p)["n"]) for p, begin, _ in inside])
         return _key({"value": max(_value(p) for p, _, _ in inside), "n": n})
 
-    def meaning(bags: Sequence[Bag], frontiers: Sequence[int]) -> Bag:
-        return rows(
-            bags[0],
-            lambda p: dict(p)[by],
-            payload,
-            size=size,
-            every=every,
-            order=lambda row: identity(row[0]),
-        )
+    def group(payload: Any) -> Any:
+        return dict(payload)[by]
 
-    return Drawn(named, meaning)
+    def order(row: Any) -> Any:
+        return identity(row[0])
+
+    def meaning(bags: Sequence[Bag], frontiers: Sequence[int]) -> Bag:
+        return rows(bags[0], group, payload, size=size, every=every, order=order, until=frontiers[0])
+
+    def promise(bags: Sequence[Bag], frontiers: Sequence[int]) -> int:
+        return row_windows.frontier(bags[0], group, frontiers[0], size=size, every=every, order=order)
+
+    return Drawn(named, meaning, promise)
 
 
 def _ranked(*, early: bool) -> Callable[[Random, Sequence[Stream]], Drawn]:
@@ -279,10 +331,10 @@ def _ranked(*, early: bool) -> Callable[[Random, Sequence[Stream]], Drawn]:
     def draw(random: Random, streams: Sequence[Stream]) -> Drawn:
         k, size = random.randint(1, 3), random.randint(1, 8)
         best = ab.col("n").top_k(k, carry=["value"])
-        windows, session_too = streams[0].window(size), not early and random.random() < 0.4
+        windowed, session_too = streams[0].window(size), not early and random.random() < 0.4
         if session_too:
-            windows = streams[0].session(size)
-        stream = windows.agg(best, early=True) if early else windows.agg(best)
+            windowed = streams[0].session(size)
+        stream = windowed.agg(best, early=True) if early else windowed.agg(best)
 
         def rank(nth: int) -> Callable[[Any, Any, int, int], Any]:
             def payload(group: Any, inside: Any, start: int, end: int) -> Any:
@@ -296,16 +348,26 @@ def _ranked(*, early: bool) -> Callable[[Random, Sequence[Stream]], Drawn]:
 
         def meaning(bags: Sequence[Bag], frontiers: Sequence[int]) -> Bag:
             found: Bag = []
+            until = FOREVER if early else frontiers[0]
             for nth in range(k):
                 if session_too:
-                    found += session(bags[0], lambda p: 0, rank(nth), gap=size)
+                    found += session(bags[0], _all, rank(nth), gap=size, until=until)
                 else:
-                    found += window(bags[0], lambda p: 0, rank(nth), size=size, every=size)
+                    found += window(bags[0], _all, rank(nth), size=size, every=size, until=until)
             return found
 
-        return Drawn(stream.select("value", "n"), meaning)
+        def promise(bags: Sequence[Bag], frontiers: Sequence[int]) -> int:
+            if session_too:
+                return sessions.frontier(bags[0], _all, size, frontiers[0])
+            return windows.frontier(frontiers[0], size, size)
+
+        return Drawn(stream.select("value", "n"), meaning, promise)
 
     return draw
+
+
+def _all(payload: Any) -> int:
+    return 0
 
 
 def _windowed(*, early: bool) -> Callable[[Random, Sequence[Stream]], Drawn]:
@@ -314,12 +376,16 @@ def _windowed(*, early: bool) -> Callable[[Random, Sequence[Stream]], Drawn]:
         size = random.choice([every, every, 2 * every, every + 1, random.randint(1, 12)])
         made, means = AGGREGATES[random.choice(list(AGGREGATES))]
         slide = random.random() < 0.5
-        windows = streams[0].window(size, every, lifetime="slide" if slide else "window")
+        over = streams[0].window(size, every, lifetime="slide" if slide else "window")
 
         def meaning(bags: Sequence[Bag], frontiers: Sequence[int]) -> Bag:
-            return window(bags[0], _value, _made(means), size=size, every=every, slide=slide)
+            until = FOREVER if early else frontiers[0]
+            return window(bags[0], _value, _made(means), size=size, every=every, slide=slide, until=until)
 
-        return Drawn(windows.group_by("value").agg(early=early, n=made()), meaning)
+        def promise(bags: Sequence[Bag], frontiers: Sequence[int]) -> int:
+            return windows.frontier(frontiers[0], size, every, slide=slide)
+
+        return Drawn(over.group_by("value").agg(early=early, n=made()), meaning, promise)
 
     return draw
 

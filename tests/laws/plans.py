@@ -1,14 +1,15 @@
-"""One random plan beside its meaning, push by push.
+"""One random plan beside its meaning, push by push and operator by operator.
 
 The plan, its streams, how they are cut and interleaved, and where the state is dumped and loaded are drawn
-from a seed alone. After every push the output is valid, also against its own stables; what is out is what
-the plan means of what came in, where that follows from the events alone, and at the end in every case; then
-nothing is held.
+from a seed alone. Every operator of the plan is an output. After every push each output is valid, also
+against its own stables; it is what the operator means of what its inputs are, it is stable as far as the
+operator means of them, and at the end nothing is held.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -19,6 +20,8 @@ from anabranch.model.elements import Adjust, Element, Insert, Stable
 from anabranch.model.time import FOREVER
 from anabranch.oracle.payload import payload_key
 from anabranch.oracle.relation import World
+from anabranch.plan.graph import Graph
+from anabranch.plan.source import Source
 from anabranch.plan.stream import Stream
 from anabranch.testing.presentations import replicas
 from anabranch.testing.references import Shape
@@ -28,13 +31,29 @@ SCHEMA = {"value": "string", "n": "int64"}
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan of a seed."""
+    """A plan of a seed: a source, or an operator over plans."""
 
     stream: Stream
     sources: tuple[str, ...]
-    meaning: Callable[[dict[str, Bag], dict[str, int]], Bag]
-    waits: bool
     text: str
+    drawn: Drawn | None = None
+    """The operator; None: the plan is a source, and ``text`` its name."""
+    below: tuple["Plan", ...] = ()
+    waits: bool = False
+
+    @property
+    def operators(self) -> list["Plan"]:
+        """Itself last, and all plans below it, but for sources."""
+        found = [one for plan in self.below for one in plan.operators]
+        return found if self.drawn is None else [*found, self]
+
+    def known(self, worlds: Mapping[str, World]) -> tuple[Bag, int]:
+        """What the plan means of its sources, and how far that is stable."""
+        if self.drawn is None:
+            return bag_of(worlds[self.text]), worlds[self.text].stable
+        known = [one.known(worlds) for one in self.below]
+        bags, frontiers = [bag for bag, _ in known], [frontier for _, frontier in known]
+        return self.drawn.meaning(bags, frontiers), self.drawn.promise(bags, frontiers)
 
 
 def drawn_plan(random: Random, operators: Sequence[Operator] = OPERATORS) -> Plan:
@@ -45,19 +64,13 @@ def drawn_plan(random: Random, operators: Sequence[Operator] = OPERATORS) -> Pla
     def over(depth: int) -> Plan:
         if depth == 0:
             name = random.choice(sources)
-            return Plan(streams[name], sources, lambda bags, frontiers: bags[name], False, name)
+            return Plan(streams[name], sources, name)
         operator = random.choice(operators)
-        below = [over(random.randint(0, depth - 1) if n else depth - 1) for n in range(operator.inputs)]
-        drawn: Drawn = operator.draw(random, [one.stream for one in below])
-
-        def meaning(bags: dict[str, Bag], frontiers: dict[str, int]) -> Bag:
-            # Deep in a plan a frontier is not known by the sources alone: who waits is judged at the end.
-            least = min(frontiers.values())
-            return drawn.meaning([one.meaning(bags, frontiers) for one in below], [least] * len(below))
-
+        below = tuple(over(random.randint(0, depth - 1) if n else depth - 1) for n in range(operator.inputs))
+        drawn = operator.draw(random, [one.stream for one in below])
         waits = operator.waits or any(one.waits for one in below)
         inside = ", ".join(one.text for one in below)
-        return Plan(drawn.stream, sources, meaning, waits, f"{operator.name}({inside})")
+        return Plan(drawn.stream, sources, f"{operator.name}({inside})", drawn, below, waits)
 
     return over(random.randint(1, 4))
 
@@ -108,7 +121,7 @@ class Case:
             name: [widened(element) for element in replicas(random, 1, shape=shape)[1][0]]
             for name in plan.sources
         }
-        used = plan.stream.open().sources
+        used = {node.name for node in Graph([plan.stream.node]).nodes if isinstance(node, Source)}
         pieces = interleaved(random, {name: streams[name] for name in plan.sources if name in used})
         return cls(plan, pieces, {n for n in range(len(pieces)) if random.random() < 0.1})
 
@@ -116,20 +129,44 @@ class Case:
 def check(seed: int, operators: Sequence[Operator] = OPERATORS) -> None:
     """Judge the case of a seed."""
     case = Case.drawn(seed, operators)
-    plan, job, output = case.plan, case.plan.stream.open(), World()
-    worlds = {name: World() for name in job.sources}
+    judged = {f"{n}": plan for n, plan in enumerate(case.plan.operators)}
+    outputs = {name: plan.stream for name, plan in judged.items()}
+    job = ab.open(outputs)
+    worlds = {name: World() for name in job.sources} | {name: World() for name in judged}
+    names = {id(plan): name for name, plan in judged.items()}
     for n, (name, piece) in enumerate(case.pieces):
         for element in piece:
             assert worlds[name].apply(element) is None
-        say(output, job.push(name, piece), plan)
-        if not plan.waits:
-            compare(plan, worlds, output)
+        output = job.push(name, piece)
+        changed = {name} | {one for one in judged if output[one]}
+        for one, plan in judged.items():
+            say(worlds[one], output[one], plan)
+            inputs = [below.text if below.drawn is None else names[id(below)] for below in plan.below]
+            if not changed.isdisjoint([one, *inputs]):
+                judge(plan, [worlds[given] for given in inputs], worlds[one])
         if n in case.dumps:
-            job = plan.stream.open(job.dump())
-    assert output.stable == FOREVER, f"{plan.text}: all sources are stable for ever, the output is not"
-    compare(plan, worlds, output)
+            job = ab.open(outputs, job.dump())
+    assert worlds[names[id(case.plan)]].stable == FOREVER, (
+        f"{case.plan.text}: all sources are stable for ever, the output is not"
+    )
     status = job.status()
-    assert status.live == 0, f"{plan.text} holds {status.live} at the end"
+    assert status.live == 0, f"{case.plan.text} holds {status.live} at the end"
+
+
+def judge(plan: Plan, inputs: Sequence[World], output: World) -> None:
+    """Compare the output of an operator with what it means of its inputs."""
+    assert plan.drawn is not None
+    bags, frontiers = [bag_of(one) for one in inputs], [one.stable for one in inputs]
+    promise = plan.drawn.promise(bags, frontiers)
+    assert output.stable == promise, (
+        f"{plan.text} is stable until {output.stable}, and {promise} is meant, where its inputs are until "
+        f"{', '.join(map(str, frontiers))}"
+    )
+    meant = Counter((payload_key(dict(p)), s, e) for p, s, e in plan.drawn.meaning(bags, frontiers))
+    assert plan.drawn.agrees(Counter(output.rows), meant, promise), (
+        f"{plan.text}: {Counter(output.rows)} is out, {meant} is meant, where its inputs are stable until "
+        f"{', '.join(map(str, frontiers))}"
+    )
 
 
 def fault_of(seed: int) -> str | None:
@@ -158,17 +195,19 @@ def say(output: World, elements: Sequence[Element], plan: Plan) -> None:
     )
 
 
-def compare(plan: Plan, worlds: dict[str, World], output: World) -> None:
-    """What is out is what the plan means."""
-    bags = {
-        name: [(tuple(sorted(dict(payload).items())), start, end) for payload, start, end in _rows(world)]
-        for name, world in worlds.items()
-    }
-    frontiers = {name: world.stable for name, world in worlds.items()}
-    meant = Counter((payload_key(dict(p)), s, e) for p, s, e in plan.meaning(bags, frontiers))
+def compare(plan: Plan, worlds: Mapping[str, World], output: World) -> None:
+    """What is out is what the plan means of its sources."""
+    bag, _ = plan.known(worlds)
+    meant = Counter((payload_key(dict(p)), s, e) for p, s, e in bag)
     assert Counter(output.rows) == meant, f"{plan.text}: {Counter(output.rows)} is out, {meant} is meant"
 
 
-def _rows(world: World) -> list[Any]:
-    """The events of a world with their payloads as they were: texts and whole numbers."""
-    return [({name: value for name, (_, value) in key}, start, end) for key, start, end in world.rows]
+def bag_of(world: World) -> Bag:
+    """The events of a world with their payloads as they were."""
+    return [(_values(key), start, end) for key, start, end in world.rows]
+
+
+@cache
+def _values(key: Any) -> tuple[tuple[str, Any], ...]:
+    """A payload of texts and whole numbers."""
+    return tuple(sorted((name, value) for name, (_, value) in key))

@@ -9,14 +9,23 @@ from quick import cases
 
 from anabranch.engines.flow import Flow
 from anabranch.kernels.alter_lifetime import AlterLifetime
+from anabranch.kernels.cleanse import Cleanse
+from anabranch.kernels.distinct import Distinct
 from anabranch.kernels.filter import Filter
+from anabranch.kernels.fold import Fold
+from anabranch.kernels.join.join import Join
 from anabranch.kernels.kernel import Result
+from anabranch.kernels.merge.merge import Merge
 from anabranch.kernels.sort import Sort
 from anabranch.kernels.union import Union
+from anabranch.kernels.window import Window
 from anabranch.model.batch import Kind
-from anabranch.model.time import FOREVER
+from anabranch.model.time import BEGINNING, FOREVER
 
 EACH = 150
+ALONE = 800
+"""Seeds of single operators, for all of them together."""
+KERNELS = (Cleanse, Distinct, Fold, Join, Merge, Sort, Union, Window)
 
 
 def check_all(seeds):
@@ -35,7 +44,7 @@ def test_a_plan_gives_what_it_means(block):
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
 def test_every_operator_alone_gives_what_it_means(operator):
-    for seed in range(cases(40)):
+    for seed in range(cases(ALONE) // len(OPERATORS)):
         check(seed, [operator])
 
 
@@ -104,6 +113,69 @@ _run = Flow._run
 )
 def test_a_wrong_variant_is_noticed(monkeypatch, owner, name, wrong):
     monkeypatch.setattr(owner, name, wrong)
+    with pytest.raises(AssertionError):
+        check_all(range(400))
+
+
+def silent(time):
+    return time if time == FOREVER else BEGINNING
+
+
+def too_late(time):
+    return time if time in (BEGINNING, FOREVER) else time - 1
+
+
+def too_early(time):
+    return time if time in (BEGINNING, FOREVER) else time + 1
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.__name__)
+@pytest.mark.parametrize("wrong", [silent, too_late, too_early])
+def test_a_wrong_promise_of_a_kernel_is_noticed(monkeypatch, kernel, wrong):
+    reached = Flow._reached
+
+    def promised(self, one):
+        time = reached(self, one)
+        return wrong(time) if isinstance(one, kernel) else time
+
+    monkeypatch.setattr(Flow, "_reached", promised)
+    with pytest.raises(AssertionError):
+        check_all(range(400))
+
+
+def forgets(push):
+    """Events that start at one time are lost."""
+    return lambda self, name, batch: push(self, name, batch.take(batch.start != 5))
+
+
+def waits_for_the_end(advance):
+    """No stable counts before the last."""
+    return lambda self, name, time: advance(self, name, silent(time))
+
+
+def takes_later_stables(advance):
+    """What is closed one tick too early."""
+    return lambda self, name, time: advance(self, name, too_early(time))
+
+
+def never_forgets(report):
+    """One more is held than before the end."""
+    return lambda self: report(self)._replace(live=max(report(self).live, 1))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.__name__)
+@pytest.mark.parametrize(
+    ("method", "wrong"),
+    [
+        ("push", forgets),
+        ("advance", waits_for_the_end),
+        ("advance", takes_later_stables),
+        ("report", never_forgets),
+    ],
+    ids=["forgets", "waits for the end", "too early", "never forgets"],
+)
+def test_a_wrong_kernel_is_noticed(monkeypatch, kernel, method, wrong):
+    monkeypatch.setattr(kernel, method, wrong(getattr(kernel, method)))
     with pytest.raises(AssertionError):
         check_all(range(400))
 

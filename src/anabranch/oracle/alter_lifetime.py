@@ -1,6 +1,7 @@
 """Altered lifetimes, event by event, in whole numbers without limits and two infinities (SP 2, Def. 6)."""
 
 from collections.abc import Iterable
+from functools import cache
 from math import inf
 
 from anabranch.model.lifetime import Lifetime
@@ -21,6 +22,35 @@ def image(start: int, end: int, lifetime: Lifetime) -> tuple[int, int] | None:
     first = _first(_line(start), _line(end), lifetime)
     last = _last(_line(start), _line(end), first, lifetime)
     return (_tick(first), _tick(last)) if _tick(first) < _tick(last) else None
+
+
+@cache
+def frontier(time: int, lifetime: Lifetime) -> int:
+    """The least time at which an image may still change, where events are stable until a time.
+
+    All events that may matter are tried: those that may still come, and those that started and may still end
+    at the stable or later. What is further back has an image that is the same whenever it ends.
+    """
+    if time in (BEGINNING, FOREVER):
+        return time
+    every, most = lifetime.start.every, lifetime.duration.most or 0
+    new = [(image(start, end, lifetime), None) for start in range(time, time + every) for end in _ends(start)]
+    started = range(time - every - most - abs(lifetime.start.plus) - abs(lifetime.duration.plus), time)
+    revised = [(image(start, time, lifetime), image(start, FOREVER, lifetime)) for start in started]
+    return int(min(_changed(one, other) for one, other in new + revised))
+
+
+def _ends(start: int) -> tuple[int, ...]:
+    return start + 1, FOREVER
+
+
+def _changed(one: tuple[int, int] | None, other: tuple[int, int] | None) -> float:
+    """When two images of an event begin to differ."""
+    if one == other:
+        return inf
+    if one is None or other is None:
+        return min(image[0] for image in (one, other) if image is not None)
+    return min(one[1], other[1]) if one[0] == other[0] else min(one[0], other[0])
 
 
 def fails(start: int, lifetime: Lifetime) -> bool:

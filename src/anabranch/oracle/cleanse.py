@@ -5,12 +5,29 @@ open, that is not an order, and the stable may not pass the open event: so event
 come out of order where the order does not matter, and the stable that comes out is its start.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from anabranch.model.elements import Adjust, Element, Event, Insert, Payload, Stable
 from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.oracle.payload import payload_key
+from anabranch.oracle.relation import Row
+
+
+def cleansed(rows: Iterable[Row], time: int, *, ordered: bool) -> list[Row]:
+    """The events that are out where the input is stable until a time."""
+    given = list(rows)
+    first_open = frontier(given, time)
+    return [row for row in given if _is_final(row[2], time) and (not ordered or row[1] < first_open)]
+
+
+def frontier(rows: Iterable[Row], time: int) -> int:
+    """Until when the output is stable: no further than the start of an event that is not final."""
+    return min([time, *(start for _, start, end in rows if not _is_final(end, time))])
+
+
+def _is_final(end: int, time: int) -> bool:
+    return end < time or time == FOREVER
 
 
 class Cleanse:
@@ -61,4 +78,4 @@ class Cleanse:
         return out
 
     def _final(self, event: Event) -> bool:
-        return event.end < self.frontier or self.frontier == FOREVER
+        return _is_final(event.end, self.frontier)
