@@ -105,7 +105,7 @@ def test_check_says_what_would_be_done_and_does_nothing(place, capsys):
 
 def test_check_finds_what_is_missing(place, capsys):
     assert run(place, 'path = "no/such/folder/out"', "--check") == 0
-    (place / "feeds/east/1.jsonl").rename(place / "feeds/east/1.csv")
+    (place / "feeds/east/1.jsonl").rename(place / "feeds/east/1.xml")
     assert run(place, 'path = "out"', "--check") == 2
     assert "tells no format" in capsys.readouterr().err
 

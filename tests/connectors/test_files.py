@@ -182,6 +182,6 @@ def test_an_empty_stream_is_a_file_that_denotes_nothing(tmp_path):
 def test_the_ending_tells_the_format_or_the_error_lists_them():
     assert format_of("a.PARQUET") is Format.PARQUET
     assert format_of("-") is Format.JSON_LINES
-    with pytest.raises(UnknownFormatError, match=r"feed\.csv") as caught:
-        format_of("feed.csv")
+    with pytest.raises(UnknownFormatError, match=r"feed\.xml") as caught:
+        format_of("feed.xml")
     assert ".jsonl" in caught.value.__notes__[0]

@@ -43,11 +43,11 @@ def test_endings_are_known_in_any_case(tmp_path):
 
 
 STRANGE = {
-    "an ending that tells no format": (["1.jsonl", "2.csv"], "2.csv tells no format"),
+    "an ending that tells no format": (["1.jsonl", "2.xml"], "2.xml tells no format"),
     "no ending": (["1.jsonl", "2"], "2 tells no format"),
     "a compressed file": (["1.jsonl", "2.jsonl.gz"], "2.jsonl.gz tells no format"),
-    "several such files": (["1.csv", "2.csv", "3.csv"], "1.csv (and 2 more like it) tells no format"),
-    "such a file of a replica": (["east/1.jsonl", "east/2.csv"], "east/2.csv tells no format"),
+    "several such files": (["1.xml", "2.xml", "3.xml"], "1.xml (and 2 more like it) tells no format"),
+    "such a file of a replica": (["east/1.jsonl", "east/2.xml"], "east/2.xml tells no format"),
     "a file beside the folders": (["east/1.jsonl", "2.jsonl"], "2.jsonl is beside the folders of replicas"),
     "another file beside them": (["east/1.jsonl", "README"], "README is beside the folders of replicas"),
     "a deeper folder": (["east/2026/1.jsonl"], "east/2026 is a folder inside the folder of a replica"),
@@ -81,7 +81,7 @@ def test_what_is_neither_file_nor_folder_is_named(tmp_path):
         listing(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["east/2.csv", "east/deeper/2.jsonl", "2.jsonl"])
+@pytest.mark.parametrize("name", ["east/2.xml", "east/deeper/2.jsonl", "2.jsonl"])
 def test_what_has_no_place_and_appears_later_stops_the_query_with_its_name(tmp_path, name):
     put(tmp_path, "east/1.jsonl")
     source = reader(tmp_path)

@@ -117,7 +117,7 @@ def test_a_place_that_cannot_be_told_stays_as_it_is(begun, harm):
         case "no offset":
             file.write_text("v1\n{}\n17")
         case _:
-            (begun / "in" / "east" / "x.csv").touch()
+            (begun / "in" / "east" / "x.xml").touch()
     assert placed(begun, "east", 5 << 40)["place"] == f"east row {5 << 40}"
 
 

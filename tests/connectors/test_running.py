@@ -139,9 +139,9 @@ class TestFiles:
         assert [one.place for one in aside.violations] == [f"{tmp_path}/stream.jsonl:2"]
 
     def test_an_ending_that_tells_no_format_is_refused_with_those_that_do(self, tmp_path):
-        (tmp_path / "rows.csv").write_text("room,at\n")
+        (tmp_path / "rows.xml").write_text("room,at\n")
         with pytest.raises(ValueError, match="tells no format of rows") as raised:
-            ab.run(ab.source("levels", ROOMS, start="at"), {"levels": tmp_path / "rows.csv"})
+            ab.run(ab.source("levels", ROOMS, start="at"), {"levels": tmp_path / "rows.xml"})
         assert ".parquet" in raised.value.__notes__[0]
 
     def test_a_file_that_is_not_there_is_named(self, tmp_path):

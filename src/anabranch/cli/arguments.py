@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from anabranch.model.validity import Policy
 
 FORMATS = ("jsonl", "text", "parquet", "arrow")
+READ_FORMATS = (*FORMATS, "csv")
 DIALECTS = ("modify", "open-close", "cedr", "external-cti", "change-rows")
 
 
@@ -20,7 +21,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     """How the files that are read are written."""
     parser.add_argument(
         "--format",
-        choices=FORMATS,
+        choices=READ_FORMATS,
         help="format of the files; their endings tell it otherwise ('-' is jsonl)",
     )
     parser.add_argument(

@@ -1,7 +1,8 @@
 """Convert a stream between formats and dialects.
 
-Formats: jsonl, text (the notation), parquet, arrow. Dialects of lines: modify (a/m/f), open-close, cedr,
-external-cti, change-rows. What a dialect cannot express is an error that says so; nothing is left out.
+Formats: jsonl, text (the notation), parquet, arrow; csv is read and not written. Dialects of lines: modify
+(a/m/f), open-close, cedr, external-cti, change-rows. What a dialect cannot express is an
+error that says so; nothing is left out.
 
 examples:
   anabranch convert feed.jsonl feed.parquet
@@ -18,7 +19,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from anabranch.cli.arguments import DIALECTS, FORMATS, add_json
+from anabranch.cli.arguments import DIALECTS, FORMATS, READ_FORMATS, add_json
 
 if TYPE_CHECKING:
     from anabranch.model.batch import Batch
@@ -30,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "source", metavar="IN", help="a recorded stream, the folder of a run, or - for standard input"
     )
     parser.add_argument("target", metavar="OUT", help="the file to write, or - for standard output")
-    parser.add_argument("--from", dest="from_format", choices=FORMATS, help="format of IN")
+    parser.add_argument("--from", dest="from_format", choices=READ_FORMATS, help="format of IN")
     parser.add_argument("--to", dest="to_format", choices=FORMATS, help="format of OUT")
     parser.add_argument("--from-dialect", choices=DIALECTS, help="dialect of IN's lines")
     parser.add_argument("--to-dialect", choices=DIALECTS, help="dialect of OUT's lines")

@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from anabranch.connectors.files.formats import Format, format_of
 from anabranch.connectors.folder.listing import listing
-from anabranch.connectors.folder.reading import format_of
 from anabranch.jobs.ends import SourceSection
 from anabranch.jobs.opened_sources import known_columns, places_of
 from anabranch.rows.row_keys import RowKeys
@@ -51,7 +51,7 @@ def _remarks(place: Path, columns: Collection[str], given: Collection[str | None
     for files in listing(place).files.values():
         left = ROWS
         for name, file in files.items():
-            if format_of(name) != "jsonl" or left <= 0:
+            if format_of(name) is not Format.JSON_LINES or left <= 0:
                 continue
             with file.open("rb") as lines:
                 some = list(islice(lines, left))

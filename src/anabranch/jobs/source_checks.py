@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from anabranch.connectors.files.formats import ROW_ENDINGS, Format, format_of
 from anabranch.connectors.folder.listing import listing
-from anabranch.connectors.folder.reading import ENDINGS, file_schema, format_of
+from anabranch.connectors.folder.reading import file_schema
 from anabranch.jobs.ends import SourceSection
 from anabranch.jobs.opened_sources import embedded_input, known_columns, places_of
 from anabranch.model.schema import SchemaError
@@ -96,9 +97,9 @@ def _check_tables(changes: DeltaFeeds, source: Source) -> None:
 def _files(path: Path) -> list[Path]:
     """The first files of a folder that have columns, one of each replica; a file by itself."""
     if path.is_file():
-        if path.suffix.lower() not in ENDINGS:
+        if path.suffix.lower() not in ROW_ENDINGS:
             error = ValueError(f"the ending of {path} names no format of rows, so it cannot be read")
-            error.add_note(f"Known are {' '.join(ENDINGS)}.")
+            error.add_note(f"Known are {' '.join(ROW_ENDINGS)}.")
             raise error
         return [path]
     replicas = listing(path).files.values()
@@ -106,7 +107,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _check_columns(source: Source, file: Path) -> None:
-    if format_of(file.name) == "jsonl":
+    if format_of(file.name) is Format.JSON_LINES:
         return
     of_folder = None if source.layout is None else source.layout.replica
     _check_names(source, str(file), file_schema(str(file)), (of_folder,))

@@ -48,8 +48,9 @@ def source(asked: Request) -> Iterator[Finding]:
 
 
 def _folder(place: Path, source: SourceSection) -> Finding:
+    from anabranch.connectors.files.formats import Format, format_of
     from anabranch.connectors.folder.listing import listing
-    from anabranch.connectors.folder.reading import file_schema, format_of
+    from anabranch.connectors.folder.reading import file_schema
 
     if not place.is_dir():
         way_out = "Give the folder that holds the files, or a sub-folder for each replica, in [source] path."
@@ -60,7 +61,7 @@ def _folder(place: Path, source: SourceSection) -> Finding:
         return failed("source", error)
     there = found.files
     files = [file for some in there.values() for file in some.values()]
-    typed = [file for file in files if format_of(file.name) != "jsonl"]
+    typed = [file for file in files if format_of(file.name) is not Format.JSON_LINES]
     if source.schema is None and not typed:
         what = "only JSON lines, which do not say their types" if files else "no files"
         return trouble(

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from anabranch.connectors.files.formats import STANDARD
+from anabranch.connectors.files.formats import ROW_ENDINGS, STANDARD
 from anabranch.connectors.files.json_rows import as_written, differs_in_lines
 from anabranch.connectors.files.local_path import local_path
 from anabranch.connectors.files.reading import Source as Recorded
-from anabranch.connectors.folder.reading import ENDINGS
 from anabranch.connectors.folder.row_feeds import row_intakes, rows_in
 from anabranch.engines.embedded.feeds import Extent, Feed
 from anabranch.engines.embedded.intake import Intake, element_intake
@@ -40,9 +39,9 @@ class FileFeeds:
 
 def _readable(file: Path) -> Path:
     """A file of rows, if it is there and its ending tells a format."""
-    if file.suffix.lower() not in ENDINGS:
+    if file.suffix.lower() not in ROW_ENDINGS:
         error = ValueError(f"the ending of {file} tells no format of rows, so it cannot be read")
-        error.add_note(f"Known are {' '.join(ENDINGS)}.")
+        error.add_note(f"Known are {' '.join(ROW_ENDINGS)}.")
         raise error
     file.open().close()  # so that a file that is not there is named as everywhere
     return file

@@ -14,14 +14,20 @@ class Format(Enum):
     NOTATION = "text"
     PARQUET = "parquet"
     ARROW = "arrow"
+    CSV = "csv"
 
     @property
     def is_lines(self) -> bool:
         """One element per line of text."""
         return self in (Format.JSON_LINES, Format.NOTATION)
 
+    @property
+    def is_text(self) -> bool:
+        """Rows are lines of text, to which others may be appended."""
+        return self.is_lines or self is Format.CSV
 
-SUFFIXES = {
+
+ENDINGS = {
     ".jsonl": Format.JSON_LINES,
     ".ndjson": Format.JSON_LINES,
     ".json": Format.JSON_LINES,
@@ -31,7 +37,10 @@ SUFFIXES = {
     ".arrows": Format.ARROW,
     ".feather": Format.ARROW,
     ".ipc": Format.ARROW,
+    ".csv": Format.CSV,
 }
+ROW_ENDINGS = tuple(ending for ending, form in ENDINGS.items() if form is not Format.NOTATION)
+"""The endings of files of plain rows."""
 
 STANDARD = "-"
 """The name that stands for standard input or output."""
@@ -56,13 +65,23 @@ def checked_format(path: str, name: str | None, dialect: str | None) -> Format:
     return chosen
 
 
-def format_of(path: str) -> Format:
-    """The format that a name tells; JSON lines for standard input and output."""
+def written_format(path: str, name: str | None, dialect: str | None) -> Format:
+    """The format in which a stream is written, if it is one that is."""
+    chosen = checked_format(path, name, dialect)
+    if chosen is Format.CSV:
+        error = UnknownFormatError(f"CSV is read and not written, and {path!r} is CSV")
+        error.add_note("Write .parquet, .arrow or .jsonl; other tools make CSV of Parquet.")
+        raise error
+    return chosen
+
+
+def format_of(path: str | Path) -> Format:
+    """The format that the ending of a name says; JSON lines for standard input and output."""
     if path == STANDARD:
         return Format.JSON_LINES
-    found = SUFFIXES.get(Path(path).suffix.lower())
+    found = ENDINGS.get(Path(path).suffix.lower())
     if found is None:
         error = UnknownFormatError(f"the name of {path!r} does not tell its format")
-        error.add_note(f"Known endings are {', '.join(SUFFIXES)}; or name the format.")
+        error.add_note(f"Known endings are {', '.join(ENDINGS)}; or name the format.")
         raise error
     return found

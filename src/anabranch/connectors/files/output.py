@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.connectors.files.formats import STANDARD, checked_format
+from anabranch.connectors.files.formats import STANDARD, written_format
 from anabranch.connectors.files.writing import Target, unwritable
 from anabranch.engines.whole_file import whole_file
 from anabranch.model.batch import Batch, Kind, concat
@@ -41,13 +41,13 @@ class FileOutput:
 
     def write(self, batches: Iterable[Batch], stream: Stream) -> int:
         """Write a stream, all or nothing; how many elements that was."""
-        form = checked_format(self.path, self.format, None)
+        form = written_format(self.path, self.format, None)
         clock = clock_of(stream.node.clock)
         return Target(self.path, form, None, self.path == STANDARD, clock).write(batches)
 
     def check(self, schema: pa.Schema | None = None) -> None:
         """Raise where its name tells no format, or the format holds no values of a column."""
-        form = checked_format(self.path, self.format, None)
+        form = written_format(self.path, self.format, None)
         for field in schema if schema is not None and form.is_lines else ():
             if (kind := unwritable(field.type)) is not None:
                 what = "standard output is" if self.path == STANDARD else f"{self.path} is"

@@ -21,7 +21,11 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from anabranch.connectors.files.csv_header import csv_header
+from anabranch.connectors.files.csv_records import record_blocks
+from anabranch.connectors.files.csv_rows import CsvRows
 from anabranch.connectors.files.formats import STANDARD, Format, checked_format
+from anabranch.connectors.files.sampled_columns import csv_columns
 from anabranch.connectors.files.written_folder import (
     clock_of_written,
     element_of_row,
@@ -79,6 +83,8 @@ class Source:
                     yield from _ahead(_parquet(self.path, progress))
                 case Format.ARROW:
                     yield from _ahead(_arrow(self.path, progress))
+                case Format.CSV:
+                    yield from _csv(self.path, policy or Raise(), progress)
                 case Format.JSON_LINES | Format.NOTATION:
                     yield from _of_one_kind(self._from_lines(policy or Raise(), progress))
         except pa.ArrowException as reason:
@@ -109,6 +115,8 @@ class Source:
                 return clock_of_elements(pq.read_schema(self.path))
             case Format.ARROW if self.path != STANDARD:
                 return _clock_of_arrow(self.path)
+            case Format.CSV if self.path != STANDARD:
+                return clock_of_elements(_columns_of_elements(self.path))
             case Format.JSON_LINES | Format.NOTATION if self.dialect is None:
                 read = self._line_reader()
                 for line in _first_lines(self.path):
@@ -296,6 +304,43 @@ def _arrow(path: str, progress: Callable[[float], object] | None) -> Iterator[Ba
         else:
             file.seek(0)
             yield from _counted(pa.ipc.open_stream(file), 0, progress)
+
+
+def _csv(path: str, policy: Policy, progress: Callable[[float], object] | None) -> Iterator[Batch]:
+    columns = _columns_of_elements(path)
+    with Path(path).open("rb") as file:
+        header, size = csv_header(file, path), Path(path).stat().st_size
+        if header is None:
+            return
+        rows, done = CsvRows(header.names, columns, path), header.end
+        file.seek(header.end)
+        for block in record_blocks(file, header.lines):
+            texts, lines = header.rows_in(block)
+            found = rows.read(texts)
+            for n, reason in found.refused:
+                raw = texts[n].decode(errors="replace").rstrip("\r")
+                detail = f"{reason}: {raw[:200]}"
+                policy(Violation(Rule.MALFORMED, lines[n], raw, BEGINNING, detail=detail))
+            yield from arrow_batches(found.rows)
+            done += block.size
+            if progress:
+                progress(done / size)
+
+
+def _columns_of_elements(path: str) -> pa.Schema:
+    """The columns of a CSV file of elements: times of which the sample has none are as starts are."""
+    if path == STANDARD:
+        error = UnreadableError("CSV is read from a file, and - is standard input")
+        error.add_note("Write it to a file first: its types are those of its first rows.")
+        raise error
+    columns = csv_columns(path)
+    start = columns.field("start").type if "start" in columns.names else pa.string()
+    times = ("start", "end", "old_end")
+    types = [start if field.name in times else pa.string() for field in columns]
+    pairs = zip(columns, types, strict=True)
+    return pa.schema(
+        [field.with_type(open_type) if pa.types.is_null(field.type) else field for field, open_type in pairs]
+    )
 
 
 def _counted(

@@ -16,7 +16,7 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.connectors.files.formats import STANDARD, Format, checked_format
+from anabranch.connectors.files.formats import STANDARD, Format, written_format
 from anabranch.engines.whole_file import whole_file
 from anabranch.model import json_lines, notation
 from anabranch.model.arrow import laid_out, record_batch
@@ -52,7 +52,7 @@ class Target:
         clock: Clock = Clock.TICKS,
     ) -> "Target":
         """A target whose format is given or told by its name."""
-        return cls(path, checked_format(path, format, dialect), dialect, as_text, clock)
+        return cls(path, written_format(path, format, dialect), dialect, as_text, clock)
 
     def write(self, batches: Iterable[Batch]) -> int:
         """Write a stream; how many elements that was."""

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from anabranch.connectors.files.debezium import Debezium
 from anabranch.connectors.files.envelope_columns import with_change
+from anabranch.connectors.files.formats import Format, format_of
 from anabranch.connectors.files.local_path import local_path
 from anabranch.connectors.folder.listing import Listing, listing
-from anabranch.connectors.folder.reading import REPLICA, file_schema, format_of
+from anabranch.connectors.folder.reading import REPLICA, file_schema
 from anabranch.engines.spark.session.schema_argument import struct_of
 
 if TYPE_CHECKING:
@@ -69,9 +70,9 @@ def _first_schema(place: Path, now: Listing) -> "StructType":
 
     for files in now.files.values():
         for name, file in files.items():
-            if format_of(name) != "jsonl":
+            if format_of(name) is not Format.JSON_LINES:
                 return from_arrow_schema(file_schema(str(file)))
-    error = ValueError(f"no Parquet or Arrow file is in {place} to take the columns from")
+    error = ValueError(f"no Parquet, Arrow or CSV file is in {place} to take the columns from")
     error.add_note("Pass schema='room string, at timestamp, …'; JSON lines do not say their types.")
     raise error
 

@@ -15,12 +15,12 @@ from pathlib import Path
 
 from anabranch.connectors.files.debezium import Debezium, envelopes_named
 from anabranch.connectors.files.embedded import element_feed
-from anabranch.connectors.files.formats import SUFFIXES, UnknownFormatError
+from anabranch.connectors.files.formats import ENDINGS, UnknownFormatError, format_of
 from anabranch.connectors.files.local_path import local_path
 from anabranch.connectors.files.written_folder import written_files
 from anabranch.connectors.folder.growing import is_unfinished, lines_before, readable
 from anabranch.connectors.folder.listing import Listing, listing
-from anabranch.connectors.folder.reading import end_mark, format_of
+from anabranch.connectors.folder.reading import end_mark
 from anabranch.connectors.folder.row_feeds import file_range, range_intakes, row_intakes, rows_in
 from anabranch.engines.embedded.feeds import Extent, Feed
 from anabranch.engines.embedded.intake import Intake
@@ -87,10 +87,10 @@ class FolderFeeds:
                     break
                 if name != last:
                     last, number, read = name, number + 1, 0
-                elif format_of(name) != "jsonl":
+                elif not format_of(name).is_text:
                     continue
                 part = file_range(source, replica, file, number, self.format)
-                if format_of(name) == "jsonl":
+                if format_of(name).is_text:
                     end = readable(file, is_last=is_last)
                     if end <= read:
                         continue
@@ -105,7 +105,7 @@ class FolderFeeds:
         try:
             written_files(str(self.path))
         except UnknownFormatError:
-            found = listing(self.path, SUFFIXES)
+            found = listing(self.path, ENDINGS)
         else:
             return [element_feed(source, [str(self.path)])]
         return [
@@ -120,7 +120,7 @@ def folder(
     by_replica: bool | None = None,
     format: str | Debezium | None = None,  # noqa: A002
 ) -> FolderFeeds:
-    """A folder of files, for `run`: Parquet, Arrow and JSON lines, told by the endings of names.
+    """A folder of files, for `run`: Parquet, Arrow, JSON lines and CSV, told by the endings of names.
 
     Where it has sub-folders, each is a replica, and its name is in the column ``replica`` of the source.
     ``by_replica`` says whether there will be any, where it is empty yet. ``format``: lines are envelopes of

@@ -2,7 +2,8 @@
 
 Lines may be appended to the file that is the last of its replica: it is read up to the end of a line, and
 what comes after it by a later micro-batch. A line that is not complete is no row; it is left until it is,
-until a later file says that it never will be, or until nothing was written for `YOUNG` seconds. A Parquet or
+until a later file says that it never will be, or until nothing was written for `YOUNG` seconds. A line of
+CSV is complete when its line feed is there: a part of it may look like a row. A Parquet or
 Arrow file without its end is left for as long.
 """
 
@@ -13,7 +14,9 @@ from typing import Any
 
 import msgspec
 
-from anabranch.connectors.folder.reading import end_mark, format_of
+from anabranch.connectors.files.csv_records import end_of_records
+from anabranch.connectors.files.formats import Format, format_of
+from anabranch.connectors.folder.reading import end_mark
 
 YOUNG = 10.0
 """Seconds since its last change for which a file may be a part of what it will be."""
@@ -29,7 +32,7 @@ def is_young(file: Path) -> bool:
 
 def is_unfinished(file: Path) -> bool:
     """A file has not the end that its format has, and may yet get it."""
-    if format_of(file.name) == "jsonl" or not is_young(file):
+    if format_of(file.name).is_text or not is_young(file):
         return False
     with file.open("rb") as data:
         begins = data.read(4)
@@ -44,6 +47,8 @@ def is_unfinished(file: Path) -> bool:
 def readable(file: Path, *, is_last: bool) -> int:
     """How many bytes of a file of lines are whole lines; all, where others follow it or it is old."""
     size = file.stat().st_size
+    if format_of(file.name) is Format.CSV:
+        return end_of_records(file) if is_last and is_young(file) else size
     rest = _last_line(file, size)
     if not rest.strip() or not is_last or not is_young(file) or _is_whole(rest):
         return size
@@ -73,7 +78,7 @@ def _is_whole(line: bytes) -> bool:
 
 def position(file: Path, *, is_last: bool, most: int | None = None) -> dict[str, int]:
     """Up to where a file of lines is read, no further than ``most``; nothing for other files."""
-    if format_of(file.name) != "jsonl":
+    if not format_of(file.name).is_text:
         return {}
     end = readable(file, is_last=is_last)
     end = end if most is None else min(end, most)

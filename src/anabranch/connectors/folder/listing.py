@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from anabranch.connectors.folder.reading import ENDINGS, REPLICA
+from anabranch.connectors.files.formats import ROW_ENDINGS
+from anabranch.connectors.folder.reading import REPLICA
 from anabranch.rows.layout import SINGLE
 
 TEMPORARY = (
@@ -56,7 +57,7 @@ class Listing:
         raise error
 
 
-def listing(place: Path, endings: Collection[str] = tuple(ENDINGS)) -> Listing:
+def listing(place: Path, endings: Collection[str] = ROW_ENDINGS) -> Listing:
     """The files that are there now, whose names have these endings."""
     folders, files = _entries(place)
     if not folders:

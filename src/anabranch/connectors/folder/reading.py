@@ -1,7 +1,9 @@
-"""Plain rows in files: Parquet, Arrow and JSON lines, in ranges that can be read by themselves."""
+"""Plain rows in files: Parquet, Arrow, JSON lines and CSV, in ranges that can be read by themselves."""
 
 import codecs
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
@@ -14,8 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from anabranch.connectors.files.csv_header import csv_header
+from anabranch.connectors.files.csv_records import record_blocks
+from anabranch.connectors.files.csv_rows import CsvRows
 from anabranch.connectors.files.debezium import Debezium
+from anabranch.connectors.files.formats import Format, format_of
 from anabranch.connectors.files.json_rows import JsonRows, json_rows
+from anabranch.connectors.files.sampled_columns import csv_columns, with_text
 from anabranch.model.schema import SchemaError
 from anabranch.model.spelling import did_you_mean
 from anabranch.model.validity import Rule
@@ -24,16 +31,6 @@ from anabranch.rows.reading import Place, Read, read_rows
 from anabranch.rows.refusal import Refusal
 from anabranch.rows.row_keys import RowKeys
 
-ENDINGS = {
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-    ".arrows": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-}
 REPLICA = "replica"
 """The column that holds the name of the folder of each row."""
 FILE_ROWS = 1 << 40
@@ -105,31 +102,28 @@ def has_grown(file: str | Path, end: int, mark: int) -> bool:
     return Path(file).stat().st_size > end and end_mark(file, end) == mark
 
 
-def format_of(name: str) -> str:
-    """Which format the ending of a name tells."""
-    return ENDINGS[Path(name).suffix.lower()]
-
-
 def file_schema(path: str) -> pa.Schema:
-    """The columns of a Parquet or Arrow file."""
+    """The columns of a Parquet or Arrow file, or of one of CSV as its first rows have them."""
     with _named(path):
-        if format_of(path) == "parquet":
+        if format_of(path) is Format.CSV:
+            return with_text(csv_columns(path))
+        if format_of(path) is Format.PARQUET:
             return pa.parquet.read_schema(path).remove_metadata()
         with pa.memory_map(path) as source:
             return _arrow_reader(source).schema.remove_metadata()
 
 
 def rows_of_file(path: str) -> int:
-    """How many rows a file has; of JSON lines, how many lines."""
+    """How many rows a file has; of text, how many lines."""
     with _named(path):
         return _rows_of_file(path)
 
 
 def _rows_of_file(path: str) -> int:
     match format_of(path):
-        case "parquet":
+        case Format.PARQUET:
             return int(pa.parquet.read_metadata(path).num_rows)
-        case "arrow":
+        case Format.ARROW:
             with pa.memory_map(path) as source:
                 return sum(batch.num_rows for batch in _arrow_batches(source))
         case _:
@@ -139,7 +133,7 @@ def _rows_of_file(path: str) -> int:
 
 def ranges(file: FileRange, pieces: int) -> Iterator[FileRange]:
     """A whole file in at most so many pieces of about the same size."""
-    if pieces <= 1 or format_of(file.path) != "parquet":
+    if pieces <= 1 or format_of(file.path) is not Format.PARQUET:
         yield file
         return
     with _named(file.path):
@@ -174,7 +168,7 @@ def reads(
 
 def _row_bytes(part: FileRange) -> int:
     """Bytes of a row, about, where the file says it."""
-    if format_of(part.path) != "parquet":
+    if format_of(part.path) is not Format.PARQUET:
         return 1
     with _named(part.path):
         metadata = pa.parquet.read_metadata(part.path)
@@ -224,12 +218,12 @@ def _named_batches(part: FileRange, columns: pa.Schema, rows: int, keys: RowKeys
 
 
 def _batches(part: FileRange, columns: pa.Schema, rows: int, keys: RowKeys | None) -> Iterator[Decoded]:
-    if part.envelopes is not None and format_of(part.path) != "jsonl":
-        error = SchemaError(f"envelopes are JSON lines, and {part.path} is {format_of(part.path)}")
+    if part.envelopes is not None and format_of(part.path) is not Format.JSON_LINES:
+        error = SchemaError(f"envelopes are JSON lines, and {part.path} is {format_of(part.path).value}")
         error.add_note("Move the file away, or read its folder without format='debezium'.")
         raise error
     match format_of(part.path):
-        case "parquet":
+        case Format.PARQUET:
             with pa.parquet.ParquetFile(part.path) as file:
                 begin, end = part.groups or (0, file.num_row_groups)
                 own = [field.name for field in columns if field.metadata != _BY_FOLDER]
@@ -237,10 +231,12 @@ def _batches(part: FileRange, columns: pa.Schema, rows: int, keys: RowKeys | Non
                 parts = file.iter_batches(rows, row_groups=list(range(begin, end)), columns=names)
                 for batch in parts if begin < end else ():
                     yield _as_told(batch, columns, part), None, []
-        case "arrow":
+        case Format.ARROW:
             with pa.memory_map(part.path) as source:
                 for batch in _arrow_batches(source):
                     yield _as_told(batch, columns, part), None, []
+        case Format.CSV:
+            yield from _csv_batches(part, columns, keys)
         case _:
             yield from _json_batches(part, columns, keys)
 
@@ -275,20 +271,36 @@ def _json_batches(part: FileRange, columns: pa.Schema, keys: RowKeys | None) -> 
             if keys is not None and part.envelopes is None:
                 keys.add_texts(texts)
             found = _found([text.rstrip(b"\r\n") for text in texts], own, part.envelopes)
-            refused = [
-                Refusal(
-                    Rule.MALFORMED.value,
-                    reason,
-                    part.replica,
-                    f"{part.path}:{numbers[n]}",
-                    texts[n].decode(errors="replace").rstrip("\r\n"),
-                )
-                for n, reason in found.refused
-            ]
+            refused = [_refusal(part, numbers[n], texts[n], reason) for n, reason in found.refused]
             if found.origin is not None:
                 numbers = [numbers[n] for n in found.origin]
             yield _as_told(found.rows, columns, part), numbers, refused
             line += len(lines)
+
+
+def _csv_batches(part: FileRange, columns: pa.Schema, keys: RowKeys | None) -> Iterator[Decoded]:
+    own = pa.schema([field for field in columns if field.metadata != _BY_FOLDER])
+    with Path(part.path).open("rb") as file:
+        header = csv_header(file, part.path)
+        if header is None:
+            return
+        for name in own.names:
+            if name not in header.names and not (name == part.named_in and part.in_folder):
+                raise _no_column(part, name, header.names)
+        rows = CsvRows(header.names, own, part.path)
+        file.seek(max(part.begin, header.end))
+        for block in record_blocks(file, part.first if part.begin else header.lines, part.end):
+            texts, lines = header.rows_in(block)
+            if keys is not None:
+                keys.join(RowKeys(len(texts), Counter(dict.fromkeys(header.names, len(texts)))))
+            found = rows.read(texts)
+            refused = [_refusal(part, lines[n], texts[n], reason) for n, reason in found.refused]
+            yield _as_told(found.rows, columns, part), [lines[n] for n in found.origin], refused
+
+
+def _refusal(part: FileRange, line: int, text: bytes, reason: str) -> Refusal:
+    raw = text.decode(errors="replace").rstrip("\r\n")
+    return Refusal(Rule.MALFORMED.value, reason, part.replica, f"{part.path}:{line}", raw)
 
 
 def _found(texts: list[bytes], columns: pa.Schema, envelopes: Debezium | None) -> JsonRows:
@@ -336,13 +348,17 @@ def _as_told(batch: pa.RecordBatch, columns: pa.Schema, part: FileRange) -> pa.R
             codes = pa.repeat(pa.scalar(0, pa.int32()), batch.num_rows)
             column = pa.DictionaryArray.from_arrays(codes, [part.replica])
         else:
-            error = SchemaError(
-                f"{part.path} has no column {field.name!r}{did_you_mean(field.name, batch.schema.names)}"
-            )
-            error.add_note(f"Its columns are {', '.join(map(repr, batch.schema.names))}.")
-            raise error
+            raise _no_column(part, field.name, batch.schema.names)
         found.append(column)
     return pa.RecordBatch.from_arrays(found, names=columns.names)
+
+
+def _no_column(part: FileRange, name: str, names: Sequence[str]) -> SchemaError:
+    error = SchemaError(f"{part.path} has no column {name!r}{did_you_mean(name, names)}")
+    error.add_note(f"Its columns are {', '.join(map(repr, names))}.")
+    if format_of(part.path) is Format.CSV and len(names) == 1 and re.search(r"[;\t|]", names[0]):
+        error.add_note("Cells of CSV have commas between them; convert a file with other separators.")
+    return error
 
 
 def _cast(column: Any, field: pa.Field, part: FileRange) -> Any:

@@ -142,10 +142,10 @@ def folder(
     bytes_per_trigger: int | None = None,
     rows_per_trigger: int | None = None,
 ) -> Folder:
-    """A folder of Parquet, Arrow or JSON-lines files, for `merge`.
+    """A folder of Parquet, Arrow, JSON-lines or CSV files, for `merge`.
 
-    ``schema`` is a schema of Spark's; without it that of the first Parquet or Arrow file is taken. A file
-    that has not the columns it names, or not in types that convert, stops the query; a line of JSON that does
+    ``schema`` is a schema of Spark's; without it the first Parquet, Arrow or CSV file has it. A file
+    that has not the columns it names, or not in types that convert, stops the query; a line of text that does
     not fit is refused alone. ``by_replica``: there is a sub-folder for each replica, or there is none; None
     takes what is there. Where there are sub-folders, the column ``replica`` holds their names; if the schema
     has that column itself, only for rows that do not say it. ``zone`` is the time zone of texts of times that
