@@ -5,6 +5,7 @@ Which plans are one is judged here by the fields of their nodes, not by what the
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
+from decimal import Decimal
 from itertools import product
 from random import Random
 from typing import Any
@@ -195,6 +196,31 @@ def test_plans_that_differ_in_one_thing_do_not_share_a_state():
 def test_random_plans_share_a_state_if_they_are_the_same(seed):
     random = Random(seed)
     judge([drawn_plan(Random(random.randrange(40))).stream for _ in range(40)])
+
+
+EXPRESSIONS: tuple[ab.Expression, ...] = (
+    col("value").str.contains("a.b"),
+    col("value").str.contains("a.b", literal=True),
+    ab.call("match_substring", col("value"), pattern="a.b", ignore_case=True),
+    col("n") * ab.lit(2, "int8") > 1,
+    col("n") * ab.lit(2, "int64") > 1,
+    col("n") > 1.5,
+    col("n") > Decimal("1.5"),
+    ab.call("round", col("n") / 2, ndigits=0, round_mode="up") > 1,
+    ab.call("round", col("n") / 2, ndigits=0, round_mode="down") > 1,
+    col("True"),
+    ab.lit(True),
+)
+"""Those that are next to each other are written alike, or nearly."""
+
+
+def test_an_expression_is_compared_with_all_its_options_and_types():
+    stream = ab.source("a", {**COLUMNS, "True": "bool"})
+    filtered = [stream.filter(one) for one in EXPRESSIONS]
+    made = [stream.with_columns(made=one) for one in EXPRESSIONS]
+    counted = [stream.window(4).agg(one.max().alias("most")) for one in EXPRESSIONS]
+    paired = [stream.join(elements("b"), on="n", within=3, where=one) for one in EXPRESSIONS]
+    judge([*filtered, *made, *counted, *paired])
 
 
 def test_what_two_streams_are_called_within_a_job_belongs_to_its_state():

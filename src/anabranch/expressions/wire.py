@@ -7,6 +7,7 @@ form for are objects by the name of theirs: ``{"decimal": "1.50"}``, ``{"float":
 """
 
 import base64
+import json
 from collections.abc import Callable
 from decimal import Decimal
 from math import isfinite
@@ -44,6 +45,11 @@ def to_wire(tree: Tree) -> dict[str, Any]:
         case Call(function, args, options):
             said = {"options": {name: _written(value) for name, value in options}} if options else {}
             return {"call": function, "args": list(map(to_wire, args))} | said
+
+
+def exact_text(tree: Tree) -> str:
+    """An expression as a text that no other expression has, with every option and every type."""
+    return json.dumps(to_wire(tree), sort_keys=True)
 
 
 def from_wire(data: Any) -> Tree:

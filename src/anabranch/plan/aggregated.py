@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from anabranch.expressions.aggregate_columns import aggregate_columns, columns_read
 from anabranch.expressions.aggregates import Aggregate, aggregate_text
+from anabranch.expressions.wire import exact_text
 from anabranch.model.properties import Fact
 from anabranch.model.spelling import did_you_mean
 from anabranch.plan.filter import check_ends
@@ -96,6 +97,9 @@ class Aggregated(Node):
 
     def _aggregate_settings(self) -> dict[str, str]:
         made = {f"aggregate {name}": aggregate_text(one) for name, one in self.aggregates}
+        for name, one in self.aggregates:
+            if one.argument is not None:
+                made[f"aggregate {name}, exactly"] = exact_text(one.argument)
         return {"groups": str(list(self.columns)), "bounds": str([self.start, self.end]), **made}
 
     def meets(self) -> tuple[tuple[str, ...] | None, ...]:

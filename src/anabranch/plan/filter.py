@@ -8,6 +8,7 @@ import pyarrow as pa
 from anabranch.expressions.evaluation import type_of
 from anabranch.expressions.text import text
 from anabranch.expressions.tree import Tree, uses_end
+from anabranch.expressions.wire import exact_text
 from anabranch.kernels.filter import Filter as FilterStep
 from anabranch.kernels.kernel import State
 from anabranch.model.properties import Fact
@@ -38,7 +39,7 @@ class Filter(Node):
 
     def settings(self) -> dict[str, str]:
         """The predicate."""
-        return {"predicate": text(self.predicate)}
+        return {"predicate": text(self.predicate), "predicate, exactly": exact_text(self.predicate)}
 
     def words(self) -> str:
         """The predicate."""

@@ -11,6 +11,7 @@ import pyarrow as pa
 from anabranch.expressions.evaluation import type_of
 from anabranch.expressions.text import text
 from anabranch.expressions.tree import Tree
+from anabranch.expressions.wire import exact_text
 from anabranch.kernels.join.band import At, Band
 from anabranch.kernels.join.join import PORTS
 from anabranch.kernels.join.join import Join as Kernel
@@ -200,6 +201,7 @@ class Join(Node):
             "how": self.how,
             "at": self.at,
             "where": "" if self.where is None else text(self.where),
+            "where, exactly": "" if self.where is None else exact_text(self.where),
             "columns": str(list(self.schema.names)),
             "starts": str(list(self.starts)),
         }

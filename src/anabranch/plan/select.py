@@ -10,6 +10,7 @@ import pyarrow as pa
 from anabranch.expressions.evaluation import type_of
 from anabranch.expressions.text import text
 from anabranch.expressions.tree import Column, Tree, plain_column
+from anabranch.expressions.wire import exact_text
 from anabranch.kernels.kernel import State
 from anabranch.kernels.select import Select as SelectStep
 from anabranch.model.properties import Fact, Properties
@@ -67,9 +68,11 @@ class Select(Node):
 
     def settings(self) -> dict[str, str]:
         """The expressions."""
-        return {"columns": str(list(self.schema.names))} | {
-            f"column {name!r}": f"{text(tree)}, {self.schema.field(name).type}" for name, tree in self.columns
-        }
+        lines = {"columns": str(list(self.schema.names))}
+        for name, tree in self.columns:
+            lines[f"column {name!r}"] = f"{text(tree)}, {self.schema.field(name).type}"
+            lines[f"column {name!r}, exactly"] = exact_text(tree)
+        return lines
 
     def traced(self, columns: tuple[str, ...]) -> tuple[str, ...] | None:
         """The columns of the input that some are, unchanged."""
