@@ -46,7 +46,7 @@ def _value(value: Any) -> Any:
         return sorted(map(str, value))
     if isinstance(value, tuple | list):
         return [_value(one) for one in value]
-    return str(value)
+    return repr(value)
 
 
 def double(rows):
@@ -84,6 +84,16 @@ NEAR: tuple[Callable[[], Stream], ...] = (
     lambda: rows(duration=4),
     lambda: rows({**ROWS, "more": "int64"}),
     lambda: rows({**ROWS, "n": "string"}),
+    lambda: rows({**ROWS, "n": "int32"}),
+    lambda: rows({**ROWS, "n": "float64"}),
+    lambda: rows({**ROWS, "n": "timestamp[ms]"}),
+    lambda: rows({**ROWS, "n": "timestamp[us, tz=UTC]"}),
+    lambda: rows({**ROWS, "n": "timestamp[us, tz=Europe/Berlin]"}),
+    lambda: rows({**ROWS, "at": "timestamp[us, tz=UTC]"}, disorder="1 hour"),
+    lambda: rows({**ROWS, "at": "timestamp[us, tz=Europe/Berlin]"}, disorder="1 hour"),
+    lambda: rows({**ROWS, "None": "string"}, payload=["n"]),
+    lambda: rows({**ROWS, "None": "string"}, payload=["n"], channel="None"),
+    lambda: rows({**ROWS, "None": "string"}, payload=["n"], sequence="None"),
     lambda: rows({**ROWS, "end": "int64"}, end="end"),
     lambda: rows({**ROWS, "word": "string"}, kind="word", disorder=None),
     lambda: rows(replica="value", lossy=False).merge(),

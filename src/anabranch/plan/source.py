@@ -21,7 +21,7 @@ from anabranch.plan.node import Node, PlanError
 from anabranch.progress.admission import Admission
 from anabranch.progress.models.disorder import Disorder
 from anabranch.progress.models.stated import Stated
-from anabranch.rows.layout import Layout
+from anabranch.rows.layout import PAYLOAD_COLUMN, Layout
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -93,10 +93,20 @@ class Source(Node):
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns of the payload."""
+        return self.read_payload
+
+    @cached_property
+    def read_payload(self) -> pa.Schema:
+        """The columns of the payload as rows or elements have them."""
         if self.layout is None:
             return self.columns or pa.schema([])
         given = self._given()
         return pa.schema([given.field(name) for name in self.layout.payload_of(given.names)])
+
+    @cached_property
+    def wide_settings(self) -> dict[str, str]:
+        """How rows are read where columns may become wider: each holds a sort of values, of no one type."""
+        return {} if self.layout is None else self.layout.reading() | self.layout.settings(self._given())
 
     @cached_property
     def clock(self) -> pa.DataType | None:
@@ -177,7 +187,13 @@ class Source(Node):
         if self.layout is None:
             columns = self.columns if self.columns is not None else ()
             return {"columns": ", ".join(f"{one.name}: {one.type}" for one in columns), **own}
-        return self.layout.reading() | self.layout.settings(self._given()) | own
+        exact = {f"{PAYLOAD_COLUMN}{one.name!r}": str(one.type) for one in self.read_payload}
+        exact |= {role: repr(name) for role, name in self.layout.roles().items()}
+        exact["start" if self.layout.key is None else "time"] = (
+            f"{self.layout.start!r} ({self.clock or 'ticks'})"
+        )
+        lines = {name: exact.get(name, value) for name, value in self.wide_settings.items()}
+        return lines | own
 
     def words(self) -> str:
         """Its name and what it is of."""

@@ -12,9 +12,10 @@ from anabranch.engines.spark.transport.dealing import Dealing
 from anabranch.kernels.answers import Answers
 from anabranch.model.validity import Quarantine
 from anabranch.plan.graph import Graph
+from anabranch.plan.inlet import Inlet
 from anabranch.plan.levels import OUTPUT, Edge, Level
 from anabranch.plan.node import Node
-from anabranch.plan.state_settings import state_settings
+from anabranch.plan.state_settings import operator_names, state_settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +86,14 @@ def level_settings(level: Level) -> dict[str, str]:
     """What the state of a level depends on: its operators, and how the rows of its edges are dealt out."""
     apart = identities_of(level)
     dealt = {f"{edge.name}: dealt out by": _dealt_by(edge, apart[edge.name]) for edge in level.edges}
-    return state_settings(level.outputs) | dealt | ({GAINS: "true"} if _is_one_comparison(level) else {})
+    lines = state_settings(level.outputs) | dealt
+    return lines | _wider(level.edges[0].inlet) if _is_one_comparison(level) else lines
+
+
+def _wider(inlet: Inlet) -> dict[str, str]:
+    """What it is compared by where columns of rows may be added and become wider."""
+    (name,) = operator_names([inlet])
+    return {GAINS: "true"} | {f"{name}: {what}": value for what, value in inlet.wide_settings.items()}
 
 
 def _dealt_by(edge: Edge, apart: tuple[str, ...] | None) -> str:
