@@ -1,6 +1,8 @@
 """Every word of a job that stands for something, misspelt: the job is refused, or the word is reported."""
 
 import json
+import linecache
+import random
 import re
 
 import pytest
@@ -10,6 +12,7 @@ from anabranch.cli.main import main
 from anabranch.jobs.beforehand import check_job
 from anabranch.jobs.job_file import read_job
 from anabranch.jobs.sampled_keys import remarks
+from anabranch.model.spelling import nearest
 
 REPLICAS = """
 [sources.readings]
@@ -96,6 +99,93 @@ trigger = "10 seconds"
 shards = 2
 """
 
+CHANGES = """
+[source]
+path = "feeds"
+schema = "room string, level double, note string, at timestamp"
+zone = "Europe/Berlin"
+
+[changes]
+key = "room"
+time = "at"
+op = "note"
+ops = { "+" = "upsert", x = "ignore" }
+replica = "replica"
+disorder = "5 minutes"
+policy = { name = "leader", by = "stable", lag = "1 minute" }
+on_broken = "quarantine"
+by_time = true
+
+[sink]
+path = "merged"
+"""
+
+STEPS = """
+[sources.east]
+path = "feeds/north"
+columns = { room = "string", level = "float64", note = "string", at = "timestamp[us, tz=UTC]" }
+start = "at"
+disorder = "10 seconds"
+on_invalid = "drop"
+
+[sources.west]
+path = "feeds/south"
+columns = { room = "string", level = "float64", note = "string", at = "timestamp[us, tz=UTC]" }
+start = "at"
+disorder = "10 seconds"
+lossy = true
+
+[plan.both]
+merge = { of = { e = "east", w = "west" }, policy = "final", on_broken = "generalise", case = "R4" }
+
+[plan.hot]
+from = "both"
+steps = [
+  { filter = "level.abs() > 3 and note.str.starts_with('x')" },
+  { select = ["room", { twice = "level * 2" }] },
+  { lasting = "5 minutes" },
+]
+
+[plan.cold]
+from = "both"
+steps = [
+  { drop = ["note"] },
+  { rename = { level = "twice" } },
+  { alter_lifetime = { start = "START.floor(60)", duration = "END - START" } },
+]
+
+[plan.sums]
+union = ["hot", "cold"]
+steps = [
+  { window = { size = "5 minutes", every = "1 minute", start = "began" } },
+  { group_by = "room" },
+  { agg = { n = "count()", most = "twice.quantile(0.9, error=0.1)", early = true } },
+  { hop = { size = "10 minutes", every = "1 minute" } },
+  "final",
+]
+
+[sink]
+file = "out.jsonl"
+"""
+
+PYTHON = """
+import anabranch as ab
+from anabranch import col
+
+columns = {"room": "string", "level": "float64", "note": "string", "at": "int64", "replica": "string"}
+stream = (
+    ab.source("readings", columns, start="at", disorder=10, replica="replica", lossy=["north"])
+    .merge(policy=ab.FinalOnly(lag=2), pace=ab.Pace.SLOWEST, identity=["room", "level"])
+    .filter(col("level") > 3)
+    .window(10, every=5)
+    .group_by("room")
+    .agg(n=ab.count(), most=col("level").max())
+)
+SOURCES = {"readings": "feeds"}
+SINK = {"path": "merged", "format": "jsonl"}
+SPARK = {"shards": 2, "master": "local[2]"}
+"""
+
 FREE = {"most", "last", "_of", "merged", "out", "jsonl"}
 """Words that a person chooses, and the name of a place that is made."""
 WORD = re.compile(r"[A-Za-z_]{2,}")
@@ -133,6 +223,107 @@ def place(tmp_path):
     floors = pa.Table.from_pylist([{"room": "A", "floor": 1, "at": 0}, {"room": "B", "floor": 2, "at": 39}])
     pq.write_table(floors, tmp_path / "rooms.parquet")
     return tmp_path
+
+
+CASELESS = {
+    *("string", "float", "int", "double", "timestamp", "second", "seconds", "minute", "minutes", "keyed"),
+    *("upsert", "ignore", "UTC", "jsonl", "insert", "only"),
+}
+"""Words that mean the same in any case."""
+CHOSEN = FREE | {"began", "hot", "cold", "both", "sums", "columns", "room_", "us", "tz", "UTC"}
+"""Words that are a person's choice, or another right word where a letter is gone."""
+OF_PYTHON = {"import", "from", "as", "ab", "anabranch"}
+SEED = 20261119
+
+
+def wrongly(word, how, rng):
+    """The word with a letter gone, doubled, exchanged with the next, or in another case."""
+    at = rng.randrange(len(word) - 1)
+    match how:
+        case "drop":
+            return word[:at] + word[at + 1 :]
+        case "double":
+            return word[: at + 1] + word[at:]
+        case "swap":
+            return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+    return word.swapcase()
+
+
+def drawn(count):
+    """Jobs with one word of each misspelt, drawn from a seed, with the word as it was and as it is."""
+    rng = random.Random(SEED)
+    jobs = {"toml": [REPLICAS, WINDOWS, MERGE, CHANGES, STEPS], "py": [PYTHON]}
+    places = [
+        (kind, text, found, how)
+        for kind, texts in jobs.items()
+        for text in texts
+        for found in WORD.finditer(text)
+        for how in ("drop", "double", "swap", "case")
+        if found[0] not in (CHOSEN | OF_PYTHON if kind == "py" else CHOSEN)
+        and not (how == "case" and found[0] in CASELESS)
+    ]
+    for kind, text, found, how in rng.sample(places, count):
+        word, wrong = found[0], wrongly(found[0], how, rng)
+        if wrong != word:
+            yield kind, text[: found.start()] + wrong + text[found.end() :], word, wrong
+
+
+def test_jobs_drawn_from_a_seed_with_a_misspelt_word_name_it_and_what_was_meant(place, capsys):
+    for kind, text, word, wrong in drawn(250):
+        linecache.clearcache()
+        job = place / f"job.{kind}"
+        job.write_text(text)
+        status = main(["run", str(job), "--engine", "embedded", "--check"])
+        told = capsys.readouterr().err
+        assert status == 2 or "no column" in told, (word, wrong, told)
+        assert wrong in told, (word, told)
+        if nearest(wrong, [word]) and "invalid syntax" not in told:
+            assert "did you mean" in told, (word, wrong, told)
+            assert word in told, (wrong, told)
+
+
+@pytest.mark.parametrize("text", [CHANGES, STEPS], ids=["changes", "steps"])
+def test_the_jobs_from_which_words_are_drawn_are_right(text, place, capsys):
+    (place / "job.toml").write_text(text)
+    assert main(["run", str(place / "job.toml"), "--engine", "embedded", "--check"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("mrge a.jsonl", "merge"),
+        ("run job.toml --chek", "--check"),
+        ("run job.toml --engine embeded", "embedded"),
+        ("merge readings.jsonl --declare keyd", "keyed"),
+        ("merge readings.jsonl --pace fastst", "fastest"),
+        ("merge readings.jsonl --out x.parqet", ".parquet"),
+        ("show reading.jsonl", "readings.jsonl"),
+    ],
+)
+def test_a_misspelt_word_of_a_command_line_is_named_with_what_was_meant(
+    words, meant, place, monkeypatch, capsys
+):
+    monkeypatch.chdir(place)
+    try:
+        status = main(words.split())
+    except SystemExit as stopped:
+        status = stopped.code
+    assert status == 2
+    assert f"did you mean '{meant}'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("wrong", ["SIKN", "Sink", "SPAR", "sources"])
+def test_a_dict_of_a_program_that_is_called_almost_as_one_of_a_job_is_refused(wrong, place):
+    meant = nearest(wrong, ["SINK", "SPARK", "SOURCES"])
+    (place / "job.py").write_text(PYTHON.replace(f"{meant} =", f"{wrong} ="))
+    with pytest.raises(ValueError, match=f"has {wrong}, did you mean '{meant}'"):
+        read_job(str(place / "job.py"))
+
+
+def test_a_dict_of_a_program_that_is_called_otherwise_is_its_own(place):
+    (place / "job.py").write_text(PYTHON + 'LINK = {"path": "x"}\nsinks = 3\n')
+    assert read_job(str(place / "job.py")).sink.path == "merged"
 
 
 def run(place, text):

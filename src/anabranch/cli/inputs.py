@@ -9,6 +9,7 @@ from pathlib import Path
 
 from anabranch.model.output_policy import OutputPolicy, policy_named
 from anabranch.model.properties import Fact, Properties
+from anabranch.model.spelling import did_you_mean
 from anabranch.model.time import checked_tick
 
 ALL = "all"
@@ -45,7 +46,9 @@ def check_names(options: argparse.Namespace, names: Sequence[str]) -> None:
     for option, some in asked.items():
         for name in some:
             if name not in names:
-                error = ValueError(f"{option} is about an input, and none is called {name!r}")
+                error = ValueError(
+                    f"{option} is about an input, and none is called {name!r}{did_you_mean(name, names)}"
+                )
                 error.add_note(f"The inputs are {', '.join(map(repr, names)) or 'none'}.")
                 raise error
 
@@ -89,7 +92,10 @@ def declaration_argument(text: str) -> tuple[str | None, list[Fact]]:
     words = [word.replace(" ", "-").replace("_", "-") for word in names_argument(facts if equals else text)]
     unknown = [word for word in words if word not in known]
     if unknown or not words:
-        raise argparse.ArgumentTypeError(f"a fact is one of {', '.join(known)}, not {', '.join(unknown)!r}")
+        meant = did_you_mean(unknown[0], known) if unknown else ""
+        raise argparse.ArgumentTypeError(
+            f"a fact is one of {', '.join(known)}, not {', '.join(unknown)!r}{meant}"
+        )
     return name if equals else None, [known[word] for word in words]
 
 

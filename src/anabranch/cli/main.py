@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import signal
 import sys
 import threading
@@ -12,6 +13,8 @@ from typing import NoReturn
 from anabranch.cli import check, convert, diff, explain, generate, init, merge, run, show
 from anabranch.cli.demo import command as demo
 from anabranch.cli.doctor import command as doctor
+from anabranch.connectors.files.local_path import path_meant
+from anabranch.model.spelling import did_you_mean
 
 COMMANDS = {
     "show": show,
@@ -54,7 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _message(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
-        what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        meant = path_meant(str(error.filename)) if isinstance(error, FileNotFoundError) else ""
+        what = f"{error.filename}: {error.strerror}{meant}" if error.filename else error.strerror
     else:
         what = str(error)
     return "\n".join([f"anabranch: {what}", *(f"  {note}" for note in getattr(error, "__notes__", []))])
@@ -64,7 +68,28 @@ class _Parser(argparse.ArgumentParser):
     """One that answers misuse with what is wrong and where to read on, not with all that there is."""
 
     def error(self, message: str) -> NoReturn:
+        message = f"{message}{_option_meant(message, self)}"
         self.exit(MISUSE, f"anabranch: {message}\n  {self.prog} --help says what may be written.\n")
+
+
+def _option_meant(message: str, parser: argparse.ArgumentParser) -> str:
+    """The end of a message about a word that is no command, no option or no choice of one."""
+    if choice := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message):
+        return did_you_mean(choice[1], re.findall(r"[\w-]+", choice[2]))
+    if odd := re.match(r"unrecognized arguments:.*?(--[\w-]+)", message):
+        return did_you_mean(odd[1], _options(parser))
+    return ""
+
+
+def _options(parser: argparse.ArgumentParser) -> list[str]:
+    """The options of a parser and of its commands."""
+    found: dict[str, None] = {}
+    for action in parser._actions:
+        found.update(dict.fromkeys(action.option_strings))
+        inner = action.choices if isinstance(action, argparse._SubParsersAction) else {}
+        for command in inner.values():
+            found.update(dict.fromkeys(_options(command)))
+    return [name for name in found if name.startswith("--")]
 
 
 def command_line() -> argparse.ArgumentParser:

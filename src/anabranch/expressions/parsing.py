@@ -15,6 +15,7 @@ from anabranch.expressions.choice import When, when
 from anabranch.expressions.expression import Expression, call, col, end, expression, lit, start
 from anabranch.expressions.namespaces import Lists, Structs, Texts, Times
 from anabranch.expressions.tree import ExpressionError
+from anabranch.model.spelling import did_you_mean, keyword_meant
 
 LONGEST = 10_000
 """Characters of a text, at most."""
@@ -180,7 +181,7 @@ class _Text:
             case ast.Name(name) if name in _FUNCTIONS:
                 function: Any = _FUNCTIONS[name]
             case ast.Name(name):
-                error = self._refused(node, f"there is no function {name!r}")
+                error = self._refused(node, f"there is no function {name!r}{did_you_mean(name, _FUNCTIONS)}")
                 error.add_note(f"There are {', '.join(_FUNCTIONS)}, and the methods of expressions.")
                 error.add_note(f"Any scalar function of Arrow is called by its name: call({name!r}, …).")
                 raise error
@@ -206,8 +207,9 @@ class _Text:
         if name in known and (is_method if called else name in _NAMESPACES):
             return getattr(value, name)
         what = "method" if called else "attribute"
-        error = self._refused(node, f"there is no {what} {name!r} of an expression")
         methods = [one for one in known if callable(getattr(type(value), one, None))]
+        meant = did_you_mean(name, [*methods, *_NAMESPACES])
+        error = self._refused(node, f"there is no {what} {name!r} of an expression{meant}")
         error.add_note(f"There are {', '.join(methods)}; {', '.join(_NAMESPACES)} have more.")
         raise error
 
@@ -229,7 +231,8 @@ class _Text:
         try:
             return function(*args, **options)
         except (TypeError, ValueError) as reason:
-            error = self._refused(node, str(reason))
+            meant = keyword_meant(reason, function) if isinstance(reason, TypeError) else ""
+            error = self._refused(node, f"{reason}{meant}")
             for note in getattr(reason, "__notes__", ()):
                 error.add_note(note)
             raise error from None

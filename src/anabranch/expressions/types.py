@@ -6,6 +6,7 @@ import re
 import pyarrow as pa
 
 from anabranch.expressions.tree import ExpressionError
+from anabranch.model.schema import type_meant
 
 _DECIMAL = re.compile(r"decimal(32|64|128|256)\((\d+), ?(-?\d+)\)")
 _ZONED = re.compile(r"timestamp\[(s|ms|us|ns), tz=(.+)\]")
@@ -29,7 +30,7 @@ def type_named(name: pa.DataType | str) -> pa.DataType:
             return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(name[len(_STORED) :]))).field(0).type
         return pa.type_for_alias(name)
     except (TypeError, ValueError, AttributeError, pa.ArrowException):
-        error = ExpressionError(f"a type is one of Arrow's or its name, {name!r} is not")
+        error = ExpressionError(f"a type is one of Arrow's or its name, {name!r} is not{type_meant(name)}")
         error.add_note("Write for example 'int64', 'string', 'timestamp[us, tz=UTC]', or pyarrow.list_(…).")
         raise error from None
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch.jobs.sections import Section
+from anabranch.model.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,6 +36,7 @@ class DeltaSourceSection(Section):
         if isinstance(self.start, str) and self.start not in STARTS:
             error = ValueError(
                 f"[source.delta] start is {', '.join(STARTS)} or the number of a version, not {self.start!r}"
+                f"{did_you_mean(self.start, STARTS)}"
             )
             error.add_note("A new checkpoint begins there; snapshot is the rows that are there now.")
             raise error

@@ -12,7 +12,7 @@ import re
 import runpy
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from anabranch.jobs.plan_building import built, stream_sections
 from anabranch.jobs.plan_sections import PlanSourceSection
 from anabranch.jobs.program import in_program
 from anabranch.jobs.sections import Section, SparkSection, keys, section, unknown
+from anabranch.model.spelling import did_you_mean, is_slip, nearest
 from anabranch.plan.stream import Stream
 
 _ENDS: dict[str, type[Section] | None] = {"sink": SinkSection, "spark": SparkSection}
@@ -56,6 +57,8 @@ def _tables(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as reason:
         message = str(reason)
+        if invalid := re.match(r"Invalid value \(at line (\d+), column (\d+)\)", message):
+            raise _no_value(text, int(invalid[1]), int(invalid[2])) from None
         found = re.search(r"Illegal character '\\n' \(at line (\d+)", message)
         if found is None and not re.match(r"Unterminated string|Expected \"'\"", message):
             raise
@@ -63,6 +66,23 @@ def _tables(text: str) -> dict[str, Any]:
         error = ValueError(f"a quote is not closed in line {number}: {text.splitlines()[number - 1].strip()}")
         error.add_note("A text begins and ends with the same quote, in one line.")
         raise error from None
+
+
+def _no_value(text: str, number: int, column: int) -> ValueError:
+    """The error for a word that stands where a value has to be."""
+    line = text.split("\n")[number - 1]
+    word = re.match(r"[^\s,\]}#]*", line[column - 1 :])
+    odd = word[0] if word else ""
+    meant = did_you_mean(odd, ("true", "false"))
+    error = ValueError(f"{odd!r} in line {number} is no value{meant}: {line.strip()}")
+    error.add_note("Text is written in quotes; numbers, true and false are not.")
+    return error
+
+
+def _meant_by(names: Iterable[str], known: str) -> str:
+    """The end of a message about a name that is missing, where one like it is there."""
+    odd = next((name for name in names if nearest(name, (known,))), None)
+    return "" if odd is None else f"; there is {odd!r}, did you mean {known!r}?"
 
 
 def _unclosed(text: str) -> int:
@@ -74,7 +94,8 @@ def _unclosed(text: str) -> int:
 def _of_tables(file: Path, tables: Mapping[str, Any]) -> Job:
     has_plan = "plan" in tables or "sources" in tables
     if has_plan and "plan" not in tables:
-        error = ValueError("a job with [sources.NAME] needs a table [plan]")
+        meant = _meant_by(tables, "plan")
+        error = ValueError(f"a job with [sources.NAME] needs a table [plan]{meant}")
         error.add_note("Add [plan] with its steps; for a merge alone, write [source] and [merge].")
         raise error
     known: Mapping[str, Any] = OF_PLANS if has_plan else OF_MERGES
@@ -144,16 +165,33 @@ def _of_program(file: Path) -> Job:
     with in_program(file):
         names = runpy.run_path(str(file), run_name="__anabranch__")
     has_plan = "stream" in names or ("plan" in names and "rows" not in names)
+    _check_dicts(names, ("SOURCES",) if has_plan else ("MERGE", "CHANGES"))
     plan, ends = (_plan_of_program if has_plan else _merge_of_program)(file, names)
     sink, spark = names.get("SINK", {}), names.get("SPARK", {})
     return _checked(Job(file, plan, ends, _sink(sink, "SINK"), _spark(spark, "SPARK")))
+
+
+def _check_dicts(names: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    """Raise where a dict is called almost as one that a job has, which would be ignored."""
+    for meant in (*known, "SINK", "SPARK"):
+        if meant in names:
+            continue
+        for name, value in names.items():
+            if isinstance(value, Mapping) and name not in known and is_slip(name, meant):
+                error = ValueError(
+                    f"a job in Python has a dict {meant}, and this one has {name}, did you mean {meant!r}?"
+                )
+                error.add_note(f"A dict that is something else has another name, such as _{name.lower()}.")
+                raise error
 
 
 def _merge_of_program(
     file: Path, names: Mapping[str, Any]
 ) -> tuple[MergeSection | ChangesSection, dict[str, Any]]:
     if not callable(names.get("rows")):
-        error = ValueError("a job in Python needs a function rows(spark), or a stream")
+        defined = [name for name, value in names.items() if isinstance(value, Stream) or callable(value)]
+        meant = next(filter(None, (_meant_by(defined, known) for known in ("stream", "plan", "rows"))), "")
+        error = ValueError(f"a job in Python needs a function rows(spark), or a stream{meant}")
         error.add_note(
             "It gives a streaming frame, or the path of a folder. A plan has a stream in its place."
         )
@@ -181,7 +219,8 @@ def _plan_of_program(file: Path, names: Mapping[str, Any]) -> tuple[Stream, dict
     sources = sources_of(stream)
     for name in sources:
         if name not in ends:
-            error = ValueError(f"SOURCES has what is read for each source, and nothing for {name!r}")
+            meant = _meant_by([one for one in ends if one not in sources], name)
+            error = ValueError(f"SOURCES has what is read for each source, and nothing for {name!r}{meant}")
             error.add_note(f"It has {', '.join(map(repr, ends)) or 'nothing'}.")
             raise error
     for name in ends:

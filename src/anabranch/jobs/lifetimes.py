@@ -1,9 +1,11 @@
 """Lifetimes as texts: what is made of START and END, as in Python."""
 
 import ast
+import re
 from typing import Any
 
 from anabranch.model.lifetime import END, START, Length, Moment
+from anabranch.model.spelling import nearest
 
 _NAMES = {"START": START, "END": END}
 _METHODS = ("floor", "at_most")
@@ -60,7 +62,10 @@ def _value(text: str, tree: ast.expr) -> Any:
 
 
 def _wrong(text: str, rule: str) -> ValueError:
-    error = ValueError(f"{rule}, {text!r} is not")
+    words = re.findall(r"[^\W\d]\w*", text)
+    odd = {word: nearest(word, (*_NAMES, *_METHODS)) for word in words if word not in (*_NAMES, *_METHODS)}
+    meant = next((f", did you mean {near!r} by {word!r}?" for word, near in odd.items() if near), "")
+    error = ValueError(f"{rule}, {text!r} is not{meant}")
     error.add_note(
         'Write for example alter_lifetime = { start = "START.floor(60)", duration = "END - START" }.'
     )

@@ -17,6 +17,7 @@ from anabranch.jobs.plan_sections import (
 )
 from anabranch.jobs.sections import keys, section, unknown
 from anabranch.jobs.step_sections import NOT_STEPS, OF_WINDOWS, called, words
+from anabranch.model.spelling import did_you_mean
 from anabranch.plan.build import merge, source, union
 from anabranch.plan.line import Line, told
 from anabranch.plan.node import PlanError
@@ -263,7 +264,10 @@ def _said(agg: Callable[..., Any], value: Mapping[str, str | bool]) -> Any:
         elif name == "early":
             early = one
         else:
-            error = ValueError(f"agg has an aggregate for each column, and {name} is {str(one).lower()}")
+            meant = did_you_mean(name, ("early",))
+            error = ValueError(
+                f"agg has an aggregate for each column, and {name} is {str(one).lower()}{meant}"
+            )
             error.add_note(f'Write {name} = "count()", for example; true and false are for early.')
             raise error
     return agg(*aggregates, early=early)

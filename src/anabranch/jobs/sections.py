@@ -12,6 +12,7 @@ from anabranch.jobs.environment import filled
 from anabranch.model.spelling import did_you_mean
 
 Names = str | list[str]
+_MASTERS = ("local", "local-cluster", "yarn", "spark", "k8s", "mesos")
 _MASTER = re.compile(r"local(\[(\*|\d+)(, *\d+)?\])?|local-cluster\[.+\]|yarn|(spark|k8s|mesos)://.+")
 
 
@@ -35,6 +36,7 @@ class SparkSection(Section):
         if not _MASTER.fullmatch(self.master):
             error = ValueError(
                 f"[spark] master is the address of a cluster or local, and it is {self.master!r}"
+                f"{did_you_mean(re.split(r'[^a-z0-9-]', self.master.lower())[0], _MASTERS)}"
             )
             error.add_note("Write local[*], local[2], spark://host:7077, yarn or k8s://https://host:443.")
             raise error

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from anabranch.connectors.files.formats import ROW_ENDINGS, Format, format_of
+from anabranch.connectors.files.local_path import path_meant
 from anabranch.connectors.folder.listing import listing
 from anabranch.connectors.folder.reading import file_schema
 from anabranch.jobs.ends import SourceSection
@@ -41,7 +42,7 @@ def check_source(job: Job, source: Source, *, asks: bool) -> None:
     if path is None:
         return
     if not path.exists():
-        error = FileNotFoundError(f"{path} is not there")
+        error = FileNotFoundError(f"{path} is not there{path_meant(path)}")
         error.add_note("Paths are relative to the file of the job.")
         raise error
     if path.is_dir() and isinstance(given, SourceSection) and given.by_replica is not None:

@@ -137,7 +137,8 @@ class FollowLeader(OutputPolicy):
         OutputPolicy.__post_init__(self)
         words = [lead.value for lead in Lead]
         if not isinstance(self.by, Lead) and self.by not in words:
-            raise ValueError(f"a leader is one by {', '.join(words[:-1])} or {words[-1]}, not by {self.by!r}")
+            known = f"{', '.join(words[:-1])} or {words[-1]}"
+            raise ValueError(f"a leader is one by {known}, not by {self.by!r}{did_you_mean(self.by, words)}")
         object.__setattr__(self, "by", Lead(self.by))
 
     @property

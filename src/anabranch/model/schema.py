@@ -7,6 +7,7 @@ zones: they are kept in the one that came first. Identities do not depend on any
 type by its values: one that holds only nulls, or no rows, leaves it open.
 """
 
+import re
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
@@ -14,10 +15,31 @@ from typing import Any
 import pyarrow as pa
 
 from anabranch.errors import AnabranchError
+from anabranch.model.spelling import did_you_mean
+
+_UNITS = ("s", "ms", "us", "ns")
+_TYPES = (
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32"),
+    *("float64", "float", "double", "string", "large_string", "string_view", "binary", "large_binary"),
+    *("date32", "date64", "time32", "time64", "timestamp", "duration", "decimal", "decimal128", "decimal256"),
+    *("list", "large_list", "struct", "map", "dictionary"),
+)
+"""Names of Arrow's types as people write them."""
 
 
 class SchemaError(AnabranchError, TypeError):
     """Data is not in the shape of a batch, or not in that of the batches before it."""
+
+
+def type_meant(name: object) -> str:
+    """The end of a message about the name of a type that is none.
+
+    >>> type_meant("tring"), type_meant("timestamp[su, tz=UTC]")
+    (", did you mean 'string'?", ", did you mean 'us'?")
+    """
+    words = re.findall(r"[A-Za-z]\w*", str(name))[:2]
+    odd = next((word for word in words if word not in (*_TYPES, *_UNITS)), None)
+    return "" if odd is None else did_you_mean(odd, _TYPES if odd == words[0] else _UNITS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ import re
 from datetime import timedelta
 from fractions import Fraction
 
+from anabranch.model.spelling import did_you_mean
+
 _UNITS = {
     "microsecond": timedelta(microseconds=1),
     "millisecond": timedelta(milliseconds=1),
@@ -52,7 +54,9 @@ def span(value: int | timedelta | str, what: str) -> int | timedelta:
         return value
     found = _length(value.strip(), what) if isinstance(value, str) else None
     if found is None:
-        error = ValueError(f"{what} is a number of ticks or a length of time, {value!r} is neither")
+        error = ValueError(
+            f"{what} is a number of ticks or a length of time, {value!r} is neither{_unit_meant(value)}"
+        )
         error.add_note(f"Write for example '30 seconds'; units are {', '.join(_UNITS)}.")
         raise error
     return found
@@ -110,6 +114,14 @@ def _unit(word: str) -> str:
     word = word.lower()
     found = _SHORT.get(word) or _SHORT.get(word.removesuffix("s")) or word.removesuffix("s")
     return _NOT_LENGTHS.get(word.removesuffix("s"), found)
+
+
+def _unit_meant(value: object) -> str:
+    """The end of the message where a word of a text is no unit, but like one."""
+    words = re.findall(r"\d\s*([^\W\d]+)", value) if isinstance(value, str) else []
+    known = [name + end for name in _UNITS for end in ("", "s")]
+    odd = next((word for word in words if _unit(word) not in _UNITS), None)
+    return "" if odd is None else did_you_mean(odd, known)
 
 
 def span_text(length: timedelta) -> str:

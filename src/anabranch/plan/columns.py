@@ -7,7 +7,7 @@ from zoneinfo import available_timezones
 
 import pyarrow as pa
 
-from anabranch.model.schema import SchemaError, check_field_names
+from anabranch.model.schema import SchemaError, check_field_names, type_meant
 from anabranch.model.spelling import did_you_mean
 
 _TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns)(?:,\s*(?:tz=)?([^\]]+))?\]")
@@ -58,7 +58,7 @@ def type_of(given: Any, column: str) -> pa.DataType:
     try:
         return pa.type_for_alias(text)
     except ValueError:
-        error = SchemaError(f"a type is one of Arrow's, column {column!r} has {given!r}")
+        error = SchemaError(f"a type is one of Arrow's, column {column!r} has {given!r}{type_meant(text)}")
         error.add_note(
             "For example string, int64, float64, bool, date32, timestamp[us, tz=UTC], decimal(10, 2)."
         )

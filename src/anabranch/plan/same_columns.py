@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from anabranch.model.spelling import nearest
 from anabranch.plan.node import Node, PlanError
 from anabranch.plan.select import Select
 
@@ -12,9 +13,12 @@ def same_columns(nodes: Sequence[Node], what: str) -> tuple[Node, ...]:
     for node in nodes[1:]:
         if odd := sorted({*node.schema.names} ^ {*first.schema.names}):
             has, lacks = (node, first) if odd[0] in node.schema.names else (first, node)
+            own = [name for name in lacks.schema.names if name not in has.schema.names]
+            near = nearest(odd[0], own)
+            instead = "has not" if near is None else f"has {near!r} in its place, did you mean one column?"
             error = PlanError(
                 f"{what} is of streams with the same columns; ({has.words()}) has {odd[0]!r}, "
-                f"({lacks.words()}) has not"
+                f"({lacks.words()}) {instead}"
             )
             error.add_note("Select, rename or add columns on one side until both have the same.")
             raise error

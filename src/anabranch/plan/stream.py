@@ -23,6 +23,7 @@ from anabranch.model.clock_columns import clock_of
 from anabranch.model.lifetime import START, Length, Lifetime, Moment
 from anabranch.model.properties import Properties
 from anabranch.model.span import signed_span, span_text
+from anabranch.model.spelling import did_you_mean
 from anabranch.model.validity import Policy
 from anabranch.plan.alter_lifetime import AlterLifetime
 from anabranch.plan.distinct import Distinct
@@ -180,7 +181,8 @@ class Stream(RowOperators):
         """
         with users_line().named():
             if lifetime not in ("window", "slide"):
-                raise PlanError(f"the lifetime of a window is 'window' or 'slide', not {lifetime!r}")
+                meant = did_you_mean(lifetime, ("window", "slide"))
+                raise PlanError(f"the lifetime of a window is 'window' or 'slide', not {lifetime!r}{meant}")
             ticks = self._ticks(size, "the size of windows")
             hop = ticks if every is None else self._ticks(every, "their hop")
         return Windowed(self.node, WindowTimes(ticks, hop, lifetime == "slide"), start, end)

@@ -49,12 +49,13 @@ def source(asked: Request) -> Iterator[Finding]:
 
 def _folder(place: Path, source: SourceSection) -> Finding:
     from anabranch.connectors.files.formats import Format, format_of
+    from anabranch.connectors.files.local_path import path_meant
     from anabranch.connectors.folder.listing import listing
     from anabranch.connectors.folder.reading import file_schema
 
     if not place.is_dir():
         way_out = "Give the folder that holds the files, or a sub-folder for each replica, in [source] path."
-        return trouble("source", f"{place} is not a folder that is there", way_out)
+        return trouble("source", f"{place} is not a folder that is there{path_meant(place)}", way_out)
     try:
         found = listing(place)
     except ValueError as error:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from anabranch.connectors.files.local_path import path_meant
 from anabranch.connectors.tables.table_error import TableError
 from anabranch.model.schema import SchemaError
 from anabranch.rows.layout import Layout
@@ -91,7 +92,7 @@ def opened(path: str) -> Opened:
     try:
         table = DeltaTable(path)
     except TableNotFoundError:
-        gone = TableError(f"{path} is no Delta table that is there")
+        gone = TableError(f"{path} is no Delta table that is there{path_meant(path)}")
         gone.add_note("Give the folder of a table, the one that has _delta_log in it.")
         raise gone from None
     except DeltaError as reason:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from anabranch.errors import AnabranchError
 from anabranch.model.dialects import DIALECTS
+from anabranch.model.spelling import did_you_mean
 
 
 class Format(Enum):
@@ -54,10 +55,14 @@ def checked_format(path: str, name: str | None, dialect: str | None) -> Format:
     """The format given by name or told by the path, if it goes with the dialect."""
     names = [known.value for known in Format]
     if name is not None and name not in names:
-        raise UnknownFormatError(f"a format is one of {', '.join(names)}, not {name!r}")
+        raise UnknownFormatError(
+            f"a format is one of {', '.join(names)}, not {name!r}{did_you_mean(name, names)}"
+        )
     chosen = format_of(path) if name is None else Format(name)
     if dialect is not None and dialect not in DIALECTS:
-        raise UnknownFormatError(f"a dialect is one of {', '.join(DIALECTS)}, not {dialect!r}")
+        raise UnknownFormatError(
+            f"a dialect is one of {', '.join(DIALECTS)}, not {dialect!r}{did_you_mean(dialect, DIALECTS)}"
+        )
     if dialect is not None and chosen is not Format.JSON_LINES:
         error = UnknownFormatError(f"a dialect is written as JSON lines, {path!r} is {chosen.value}")
         error.add_note("Give the file an ending of JSON lines, or leave the dialect out.")
@@ -81,7 +86,9 @@ def format_of(path: str | Path) -> Format:
         return Format.JSON_LINES
     found = ENDINGS.get(Path(path).suffix.lower())
     if found is None:
-        error = UnknownFormatError(f"the name of {path!r} does not tell its format")
+        error = UnknownFormatError(
+            f"the name of {path!r} does not tell its format{did_you_mean(Path(path).suffix, ENDINGS)}"
+        )
         error.add_note(f"Known endings are {', '.join(ENDINGS)}; or name the format.")
         raise error
     return found

@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from anabranch.model.spelling import nearest
+
 _STORES = "abfs abfss adl cosn dbfs gs hdfs oss s3 s3a s3n viewfs wasb wasbs"
 _ADDRESS = re.compile(rf"([A-Za-z][A-Za-z0-9+.-]+):/|({'|'.join(_STORES.split())}):")
 """A scheme before a slash (one is left where a path was made of an address), or a store by its name."""
@@ -29,3 +31,18 @@ def local_path(path: str | Path, beside: Path | None = None) -> Path:
     error = ValueError(f"a folder is on a file system, and {text!r} is an address of {scheme}")
     error.add_note("Mount the store, or read and write it through Spark: spark.readStream…, writeStream….")
     raise error
+
+
+def path_meant(path: str | Path) -> str:
+    """The end of a message about a path that is not there: one that is, with one name that is like it."""
+    place = Path(path)
+    above = [place, *place.parents]
+    there = next((n for n, one in enumerate(above) if one.is_dir()), 0)
+    if not there:
+        return ""
+    gone, folder = above[there - 1], above[there]
+    near = nearest(gone.name, sorted(one.name for one in folder.iterdir()))
+    if near is None:
+        return ""
+    meant = folder / near / place.relative_to(gone)
+    return f", did you mean {str(meant)!r}?" if meant.exists() else ""

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anabranch.model.spelling import nearest
+from anabranch.model.spelling import did_you_mean
 
 _TEXT = re.compile(
     r"(\d{4})-(\d{1,2})-(\d{1,2})"
@@ -54,10 +54,13 @@ def zone_named(name: str) -> tzinfo:
             return ZoneInfo(name)
         except (ZoneInfoNotFoundError, ValueError, OSError):
             pass
-    error = ValueError(f"a time zone is named as in the IANA database, {name!r} is no name of one")
-    near = nearest(name, sorted(available_timezones()))
-    ends = [known for known in sorted(available_timezones()) if known.split("/")[-1].lower() == name.lower()]
-    error.add_note(f"Write for example {(ends or [near or 'Europe/Berlin'])[0]!r}, 'UTC' or '+01:00'.")
+    known = sorted(available_timezones())
+    ends = [one for one in known if one.split("/")[-1].lower() == name.lower()]
+    meant = did_you_mean(name, ends[:1] or known)
+    if ends and not meant:
+        meant = f", did you mean {ends[0]!r}?"
+    error = ValueError(f"a time zone is named as in the IANA database, {name!r} is no name of one{meant}")
+    error.add_note("Write for example 'Europe/Berlin', 'UTC' or '+01:00'.")
     raise error
 
 

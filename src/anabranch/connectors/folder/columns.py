@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from anabranch.connectors.files.debezium import Debezium
 from anabranch.connectors.files.envelope_columns import with_change
 from anabranch.connectors.files.formats import Format, format_of
-from anabranch.connectors.files.local_path import local_path
+from anabranch.connectors.files.local_path import local_path, path_meant
 from anabranch.connectors.folder.listing import Listing, listing
 from anabranch.connectors.folder.reading import REPLICA, file_schema
 from anabranch.engines.spark.session.schema_argument import struct_of
@@ -41,7 +41,7 @@ def folder_columns(
     """The columns of the files of a folder, envelopes or not; ``read`` makes a schema of a text."""
     place = local_path(path)
     if not place.is_dir():
-        error = FileNotFoundError(f"{place} is not a folder that is there")
+        error = FileNotFoundError(f"{place} is not a folder that is there{path_meant(place)}")
         error.add_note("Give the folder that holds the files, or a sub-folder for each replica.")
         raise error
     now = listing(place)

@@ -16,7 +16,7 @@ from pathlib import Path
 from anabranch.connectors.files.debezium import Debezium, envelopes_named
 from anabranch.connectors.files.embedded import element_feed
 from anabranch.connectors.files.formats import ENDINGS, UnknownFormatError, format_of
-from anabranch.connectors.files.local_path import local_path
+from anabranch.connectors.files.local_path import local_path, path_meant
 from anabranch.connectors.files.written_folder import written_files
 from anabranch.connectors.folder.growing import is_unfinished, lines_before, readable
 from anabranch.connectors.folder.listing import Listing, listing
@@ -45,7 +45,7 @@ class FolderFeeds:
     def feeds(self, source: Source, *, live: bool) -> list[Feed]:
         """A feed for each replica, in the order of names."""
         if not self.path.is_dir():
-            error = FileNotFoundError(f"{self.path} is not a folder that is there")
+            error = FileNotFoundError(f"{self.path} is not a folder that is there{path_meant(self.path)}")
             error.add_note("Give the folder that holds the files, or a sub-folder for each replica.")
             raise error
         if source.layout is None:

@@ -8,6 +8,7 @@ from anabranch.connectors.files.values import Format
 from anabranch.connectors.kafka.cluster import Topic
 from anabranch.connectors.kafka.formats import Arrow, Avro, Json
 from anabranch.model.span import span
+from anabranch.model.spelling import did_you_mean
 from anabranch.rows.layout import SINGLE
 
 Topics = str | Topic | Iterable[str] | Mapping[str, str | Topic]
@@ -63,7 +64,8 @@ def beginning(start: str | datetime) -> str:
     if isinstance(start, datetime):
         return start.astimezone().isoformat()
     if start not in ("earliest", "latest"):
-        error = ValueError(f"a new checkpoint begins earliest, latest or at a time, not {start!r}")
+        meant = did_you_mean(start, ("earliest", "latest"))
+        error = ValueError(f"a new checkpoint begins earliest, latest or at a time, not {start!r}{meant}")
         error.add_note("A time is a datetime.")
         raise error
     return start

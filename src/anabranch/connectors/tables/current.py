@@ -33,6 +33,7 @@ from anabranch.connectors.tables.views import FROM, Change, Changes, Find, Wante
 from anabranch.model.clock_columns import times
 from anabranch.model.events import Events
 from anabranch.model.identity import Words, identities
+from anabranch.model.spelling import did_you_mean
 from anabranch.model.time import FOREVER
 
 KEY, FALLBACK = "_key", "_fallback"
@@ -56,7 +57,8 @@ class Current:
         check_names(self.payload.names, (FROM, KEY, FALLBACK), self.kind)
         unknown = [name for name in self.key if name not in self.payload.names]
         if unknown or not self.key:
-            wrong = f"{unknown[0]!r} is none" if unknown else "none is named"
+            meant = did_you_mean(unknown[0], self.payload.names) if unknown else ""
+            wrong = f"{unknown[0]!r} is none{meant}" if unknown else "none is named"
             error = TableError(f"the current values of a stream are by a key of payload columns, and {wrong}")
             error.add_note(f"Give key=(…) with names out of {', '.join(map(repr, self.payload.names))}.")
             raise error
