@@ -335,3 +335,35 @@ def test_a_reader_of_spark_follows_a_file_that_grows_record_by_record(tmp_path):
                 parts += [part for group in partition.groups for part in group]
             offsets.append(end)
     assert [(part.begin, part.end) for part in parts if part.end] == [(0, 5), (5, 10), (10, 18), (18, 23)]
+
+
+class TestSamples:
+    @pytest.mark.parametrize("separator", [";", "\t", "|"])
+    def test_other_separators_than_commas_are_refused_with_the_way_out(self, file, separator):
+        file.write_text(separator.join(("at", "room")) + "\n")
+        with pytest.raises(SchemaError, match="the header is one column") as caught:
+            csv_columns(str(file))
+        assert "Cells of CSV have commas between them" in caught.value.__notes__[0]
+
+    def test_lines_that_end_with_a_carriage_return_alone_are_refused(self, file):
+        with pytest.raises(SchemaError, match="lines end with a line feed, and these with a carriage return"):
+            rows_of(file, f"at,room,level\r{AT},A,1\r")
+        assert rows_of(file, f'at,"level",room,"a\rb"\r\n{AT},1,A,x\r\n')[0] == [{"room": "A", "level": 1}]
+
+    def test_a_header_in_another_encoding_is_refused_with_the_way_out(self, file):
+        file.write_bytes(f"at,room\r\n{AT},A\r\n".encode("utf-16"))
+        with pytest.raises(SchemaError, match="text is UTF-8, and the header is not"):
+            csv_columns(str(file))
+
+    def test_a_sample_of_which_no_row_fits_is_refused_with_its_first_line(self, file):
+        file.write_text("at,room\n1,A,\n2,B,\n")
+        with pytest.raises(
+            SchemaError, match=r"levels\.csv:2: a row has 2 cells as the header has, and this"
+        ):
+            csv_columns(str(file))
+
+    def test_a_torn_last_line_has_no_say_about_types(self, file):
+        file.write_text(f"n,at\n1,{AT}\n2,{AT[:12]}")
+        assert csv_columns(str(file)).field("at").type == pa.timestamp("us", "UTC")
+        file.write_text(f"n,at\n1,{AT}")
+        assert csv_columns(str(file)).field("at").type == pa.timestamp("us", "UTC")

@@ -3,6 +3,8 @@
 import codecs
 import csv
 import io
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO
 
@@ -45,13 +47,29 @@ def _names(text: bytes, path: str) -> tuple[str, ...]:
     if (wrong := quoting_error(text)) is not None:
         raise SchemaError(f"{path}: {wrong}: the header {text[:200]!r}")
     try:
-        return tuple(cells_of(text))
+        first, *others = [*_rows_of(text)] or [[""]]
     except UnicodeDecodeError:
         error = SchemaError(f"{path}: text is UTF-8, and the header is not: {text[:60]!r}")
         error.add_note("Convert the file, for example: iconv -f UTF-16 -t UTF-8 IN > OUT.")
         raise error from None
+    if others:
+        wrong_end = SchemaError(f"{path}: lines end with a line feed, and these with a carriage return")
+        wrong_end.add_note("All would be the header. Convert it, for example: tr '\\r' '\\n' < IN > OUT.")
+        raise wrong_end
+    return tuple(first)
 
 
 def cells_of(text: bytes) -> list[str]:
     """The texts of the cells of a record."""
-    return next(csv.reader(io.StringIO(text.decode().rstrip("\r\n"), newline="")), [""])
+    return next(_rows_of(text), [""])
+
+
+def _rows_of(text: bytes) -> Iterator[list[str]]:
+    return csv.reader(io.StringIO(text.decode().rstrip("\r\n"), newline=""))
+
+
+def separator_note(names: Sequence[str]) -> str | None:
+    """What to do about a header that is one name with other separators than commas in it; None: it is not."""
+    if len(names) != 1 or not re.search(r"[;\t|]", names[0]):
+        return None
+    return "Cells of CSV have commas between them; convert a file with other separators."

@@ -1,7 +1,6 @@
 """Plain rows in files: Parquet, Arrow, JSON lines and CSV, in ranges that can be read by themselves."""
 
 import codecs
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from anabranch.connectors.files.csv_header import csv_header
+from anabranch.connectors.files.csv_header import csv_header, separator_note
 from anabranch.connectors.files.csv_records import record_blocks
 from anabranch.connectors.files.csv_rows import CsvRows
 from anabranch.connectors.files.debezium import Debezium
@@ -356,8 +355,8 @@ def _as_told(batch: pa.RecordBatch, columns: pa.Schema, part: FileRange) -> pa.R
 def _no_column(part: FileRange, name: str, names: Sequence[str]) -> SchemaError:
     error = SchemaError(f"{part.path} has no column {name!r}{did_you_mean(name, names)}")
     error.add_note(f"Its columns are {', '.join(map(repr, names))}.")
-    if format_of(part.path) is Format.CSV and len(names) == 1 and re.search(r"[;\t|]", names[0]):
-        error.add_note("Cells of CSV have commas between them; convert a file with other separators.")
+    if format_of(part.path) is Format.CSV and (note := separator_note(names)) is not None:
+        error.add_note(note)
     return error
 
 
