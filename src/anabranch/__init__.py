@@ -22,6 +22,7 @@ from anabranch.model.time import BEGINNING, FOREVER, ticks, timestamp
 from anabranch.model.validity import Drop, InvalidElementError, Quarantine, Raise, Rule, Violation
 
 if TYPE_CHECKING:
+    from anabranch.connectors.columns import columns as columns
     from anabranch.connectors.delta.embedded import delta_changes as delta_changes
     from anabranch.connectors.files.files import read as read
     from anabranch.connectors.files.files import write as write
@@ -91,6 +92,7 @@ _HEAVY = {
     "Events": "anabranch.model.events",
     "Recording": "anabranch.model.recording",
     "Relation": "anabranch.model.relation",
+    "columns": "anabranch.connectors.columns",
     "contradiction": "anabranch.model.consistency",
     "count": "anabranch.expressions.aggregates",
     "delta_changes": "anabranch.connectors.delta.embedded",
@@ -155,6 +157,7 @@ __all__ = [
     "aggregate",
     "call",
     "col",
+    "columns",
     "contradiction",
     "count",
     "delta_changes",

@@ -4,7 +4,9 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from anabranch.connectors.files.embedded import FileFeeds
+import pyarrow as pa
+
+from anabranch.connectors.files.embedded import FileFeeds, ReplicaFeeds
 from anabranch.connectors.files.formats import STANDARD
 from anabranch.connectors.files.local_path import local_path
 from anabranch.connectors.folder.embedded import FolderFeeds
@@ -15,10 +17,12 @@ from anabranch.engines.embedded.live import WAITING
 from anabranch.engines.embedded.live import live as run_live
 from anabranch.engines.embedded.run import ROWS
 from anabranch.engines.embedded.run import run as run_job
-from anabranch.model.batch import Batch
+from anabranch.kernels.merge.status import Comparing, Status
+from anabranch.model.batch import Batch, concat
 from anabranch.model.clock import Clock
-from anabranch.model.clock_columns import clock_of
+from anabranch.model.clock_columns import clock_of, time_type
 from anabranch.model.validity import Policy
+from anabranch.plan.source import Source
 from anabranch.plan.stream import Stream
 
 
@@ -42,6 +46,30 @@ class Run(Iterator[Any]):
         """What the ticks of its one output are; of several outputs, numbers."""
         nodes = list(self.job.outputs.values())
         return clock_of(nodes[0].clock) if len(nodes) == 1 else Clock.TICKS
+
+    def table(self) -> pa.Table:
+        """All that its one output has still to give, as a table of elements; their times are what they are.
+
+        It is what a file has that `anabranch.write` writes, and a table for pandas, Polars and DuckDB too.
+        """
+        nodes = list(self.job.outputs.values())
+        if len(nodes) > 1:
+            error = ValueError(
+                f"a table is of one output, and this run has {', '.join(map(repr, self.job.outputs))}"
+            )
+            error.add_note("Run each stream by itself, or read the run batch by batch.")
+            raise error
+        nothing = Batch.of([], schema=nodes[0].schema)
+        batches = [one if isinstance(one, Batch) else next(iter(one.values())) for one in self]
+        return pa.Table.from_batches([concat([nothing, *batches]).to_arrow(unit=time_type(self.clock))])
+
+    def merges(self) -> dict[str, Status]:
+        """Each merge of the plan: who led and lagged, and what each replica had, lacked and filled."""
+        return {
+            name: kernel.status()
+            for name, _, kernel in self.job.flow.kernels()
+            if isinstance(kernel, Comparing)
+        }
 
     def close(self) -> None:
         """Read no further."""
@@ -70,9 +98,9 @@ def run(
     """What comes out of a plan when its sources are read: one stream, or several by their names.
 
     ``inputs`` has for each source what is read for it: an iterable of elements, rows, batches or tables; a
-    mapping from names of replicas to such; the path of a file; the path of a folder, in which each sub-folder
-    is a replica; or what `folder`, `kafka` and `delta_changes` describe. Files hold elements where the source
-    is of elements, and rows where it is of rows.
+    mapping from names of replicas to such or to paths of files; the path of a file; the path of a folder, in
+    which each sub-folder is a replica; or what `folder`, `kafka` and `delta_changes` describe. Files hold
+    elements where the source is of elements, and rows where it is of rows.
 
     They are read side by side up to where they end now, at most ``rows`` at a time, in an order that depends
     on nothing but what they say. ``live``: each by a thread of its own, at most ``waiting`` pieces ahead, as
@@ -92,14 +120,16 @@ def run(
     Stable(time=9223372036854775807)
     """
     job = open_job(streams, state, on_invalid=on_invalid, on_broken=on_broken, on_late=on_late)
-    read = {name: _read(given) for name, given in inputs.items()}
+    read = {name: _read(given, job.sources.get(name)) for name, given in inputs.items()}
     if live:
         return Run(job, run_live(job, read, waiting=waiting, on_failure=on_failure))
     return Run(job, run_job(job, read, rows=rows, finish=finish, progress=progress))
 
 
-def _read(given: Any) -> Any:
-    """What is read; a path is a file or a folder."""
+def _read(given: Any, source: Source | None) -> Any:
+    """What is read for a source; a path is a file or a folder, in a mapping the file of a replica."""
+    if isinstance(given, Mapping) and source is not None and source.replicated:
+        return ReplicaFeeds(given) if any(isinstance(one, str | Path) for one in given.values()) else given
     if not isinstance(given, str | Path):
         return given
     if str(given) == STANDARD:

@@ -263,23 +263,24 @@ def _without_views(columns: list[Any], fields: list[Any]) -> pa.RecordBatch:
     """The columns with views of text and bytes made plain: Arrow 26 does not take rows of views."""
     for field in fields:
         check_field_names(field.type, f"payload column {field.name!r}")
-    kinds = [_plain(field.type) for field in fields]
+    kinds = [plain_type(field.type) for field in fields]
     plain = [c if kind == c.type else c.cast(kind) for c, kind in zip(columns, kinds, strict=True)]
     schema = pa.schema([field.with_type(kind) for field, kind in zip(fields, kinds, strict=True)])
     return pa.RecordBatch.from_arrays(plain, schema=schema)
 
 
-def _plain(dtype: pa.DataType) -> pa.DataType:
+def plain_type(dtype: pa.DataType) -> pa.DataType:
+    """The type of the same values without views, however deep."""
     if pa.types.is_string_view(dtype):
         return pa.large_string()
     if pa.types.is_binary_view(dtype):
         return pa.large_binary()
     if pa.types.is_struct(dtype):
-        return pa.struct([field.with_type(_plain(field.type)) for field in dtype])
+        return pa.struct([field.with_type(plain_type(field.type)) for field in dtype])
     if pa.types.is_map(dtype):
-        return pa.map_(_plain(dtype.key_type), _plain(dtype.item_type))
+        return pa.map_(plain_type(dtype.key_type), plain_type(dtype.item_type))
     if pa.types.is_fixed_size_list(dtype):
-        return pa.list_(_plain(dtype.value_type), dtype.list_size)
+        return pa.list_(plain_type(dtype.value_type), dtype.list_size)
     if pa.types.is_list(dtype):
-        return pa.list_(_plain(dtype.value_type))
-    return pa.large_list(_plain(dtype.value_type)) if pa.types.is_large_list(dtype) else dtype
+        return pa.list_(plain_type(dtype.value_type))
+    return pa.large_list(plain_type(dtype.value_type)) if pa.types.is_large_list(dtype) else dtype

@@ -1,6 +1,6 @@
-"""A file as the source of a plan in this process: of elements, or of rows where columns have meanings."""
+"""Files as the source of a plan in this process: of elements, or of rows where columns have meanings."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,14 +27,39 @@ class FileFeeds:
     """One file."""
 
     path: str
+    replica: str = ""
+    """Whose rows or elements it holds; none: they say it themselves, or the source is not of replicas."""
 
     def feeds(self, source: Source, *, live: bool) -> list[Feed]:
         """The file, from its first row to its last."""
         if source.layout is None:
-            return [element_feed(source, [self.path])]
+            return [element_feed(source, [self.path], self.replica)]
         files = [_readable(local_path(self.path))]
         extent = Extent(rows_in(files))
-        return [Feed(source.name, row_intakes(source, "", files, extent), extent=extent)]
+        rows = row_intakes(source, self.replica, files, extent)
+        return [Feed(source.name, rows, self.replica, extent=extent)]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaFeeds:
+    """A file for each replica, or what is at hand of it: a table, rows or elements."""
+
+    inputs: Mapping[str, Any]
+
+    def feeds(self, source: Source, *, live: bool) -> list[Feed]:
+        """A feed for each replica, in the order in which they are given."""
+        return [feed for name, one in self.inputs.items() for feed in self._of(source, str(name), one, live)]
+
+    def _of(self, source: Source, name: str, given: Any, live: bool) -> list[Feed]:
+        if not isinstance(given, str | Path):
+            return [Feed(source.name, given, name)]
+        if Path(given).is_dir():
+            error = ValueError(
+                f"what is read for a replica is one file, and that of {name!r} is the folder {given}"
+            )
+            error.add_note("Give the folder in which each replica has a folder of its own.")
+            raise error
+        return FileFeeds(str(given), name).feeds(source, live=live)
 
 
 def _readable(file: Path) -> Path:
