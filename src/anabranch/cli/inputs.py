@@ -14,6 +14,8 @@ from anabranch.model.time import checked_tick
 
 ALL = "all"
 """The name that stands for every input."""
+NONE = "none"
+"""The name that stands for no input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ def asked_for(name: str, options: argparse.Namespace) -> Request:
     return Request(
         Properties.of(*facts) if facts else None,
         times[-1] if times else None,
-        name not in options.lossy and ALL not in options.lossy,
+        name not in (options.lossy or ()) and ALL not in (options.lossy or ()),
     )
 
 
@@ -40,7 +42,7 @@ def check_names(options: argparse.Namespace, names: Sequence[str]) -> None:
     """What is asked for an input is asked for one that there is."""
     asked = {
         "--declare": [name for name, _ in options.declare if name is not None],
-        "--lossy": [name for name in options.lossy if name != ALL],
+        "--lossy": [name for name in options.lossy or () if name != ALL],
         "--guarantee": [name for name, _ in options.guarantee],
     }
     for option, some in asked.items():
@@ -115,6 +117,19 @@ def _no_name(text: str) -> str:
 def names_argument(text: str) -> list[str]:
     """Names with commas between them."""
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def lossy_argument(text: str) -> list[str]:
+    """Inputs that may have holes; none of them, where that is written."""
+    names = names_argument(text)
+    if len(names) > 1 and (ALL in names or NONE in names):
+        word = ALL if ALL in names else NONE
+        raise argparse.ArgumentTypeError(
+            f"{word!r} stands for {word} of the inputs, and {text!r} names others beside it"
+        )
+    if not names:
+        raise argparse.ArgumentTypeError(f"inputs are {ALL!r}, {NONE!r} or names, not {text!r}")
+    return [] if names == [NONE] else names
 
 
 def fact_word(fact: Fact) -> str:

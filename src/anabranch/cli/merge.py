@@ -6,6 +6,9 @@ whose last stable is least, so the result repeats exactly. An input that ends be
 
 The narrowest case is picked that the declared properties allow; without any it is R4, which needs none.
 The stream goes to --out, a summary of who led, lagged and disagreed to standard error.
+Files of plain rows (CSV, JSON lines, Parquet, Arrow) are merged where --start names the column of their time:
+each row is an event, each file a replica. Texts have the types of the first 1,000 rows, which are printed.
+
 An adjust of an event that its input never showed is evidence of a gap, not an error.
 Exit status: 0 merged, 1 merged but inputs disagreed (the output has what the leader showed) or nobody could
 lead to the end, 2 misuse.
@@ -18,6 +21,8 @@ examples:
   anabranch merge a.parquet b.parquet --declare perfect,keyed --explain
   anabranch merge a.jsonl b.jsonl --guarantee b=1200      b joined late
   anabranch merge recording.jsonl --policy quorum=0.6 --json
+  anabranch merge north.csv south.csv --start at --duration '5 minutes' --disorder '1 minute' --lossy all \\
+      -o merged.parquet                                   plain rows
 """
 
 from __future__ import annotations
@@ -43,15 +48,18 @@ from anabranch.cli.arguments import (
 )
 from anabranch.cli.inputs import (
     ALL,
+    NONE,
     asked_for,
     check_names,
     declaration_argument,
     fact_word,
     guarantee_argument,
+    lossy_argument,
     named_files,
     names_argument,
     policy_argument,
 )
+from anabranch.cli.row_arguments import add_rows
 from anabranch.model.output_policy import POLICIES, FirstThenFinal, Lead, Pace
 from anabranch.model.properties import Case, Fact
 
@@ -72,7 +80,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files", nargs="+", metavar="[NAME=]FILE", help="recorded replicas, or - for standard input"
     )
-    parser.add_argument("--out", metavar="FILE", default="-", help="the file to write (default -, as jsonl)")
+    parser.add_argument(
+        "-o", "--out", metavar="FILE", default="-", help="the file to write (default -, as jsonl)"
+    )
     parser.add_argument("--to", choices=FORMATS, help="format of the output; its ending tells it otherwise")
     parser.add_argument("--text", action="store_true", help="write values that JSON has no type for as text")
     parser.add_argument(
@@ -101,10 +111,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--lossy",
-        type=names_argument,
-        default=[],
+        type=lossy_argument,
         metavar="NAME,…",
-        help=f"inputs that may have holes, or {ALL!r}",
+        help=f"inputs that may have holes, {ALL!r} or {NONE!r} (default {NONE}; of rows it must be given)",
     )
     parser.add_argument(
         "--pace",
@@ -134,6 +143,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "case (generalise), or leave the element out (drop)",
     )
     parser.add_argument("--explain", action="store_true", help="say which case and why, and merge nothing")
+    add_rows(parser)
     add_reading(parser)
     add_policy(parser)
     add_json(parser)
@@ -141,7 +151,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the merged stream, and say who led and who disagreed."""
-    from anabranch.cli import quarantine
+    from anabranch.cli import merge_rows, quarantine
     from anabranch.cli.progress import progress, said_if_slow
     from anabranch.connectors.files.writing import Target
 
@@ -153,6 +163,8 @@ def run(options: argparse.Namespace) -> int:
     for path in paths:
         if path != "-" and not Path(path).exists():
             raise FileNotFoundError(ENOENT, os.strerror(ENOENT), path)
+    if merge_rows.are_rows(options, files):
+        return merge_rows.run(options, files)
     clock = _clock(options, paths)
     target = Target.named(options.out, options.to, as_text=options.text, clock=clock)
     left_out = quarantine.Refusals(kept=bool(options.quarantine))
@@ -162,19 +174,26 @@ def run(options: argparse.Namespace) -> int:
         if options.explain:
             return _explain(merger, sources, options)
         with said_if_slow("the first merge on a machine is compiled for it, once; a moment") as under_way:
-            count = target.write(_telling(under_way, _merged(merger, sources, options)))
+            count = target.write(telling(under_way, _merged(merger, sources, options)))
     if options.quarantine:
         quarantine.write(left_out.violations, options.quarantine)
-    status = merger.status()
+    return concluded(merger.status(), clock, count, left_out, options)
+
+
+def concluded(
+    status: Status, clock: Clock, count: int, left_out: Refusals, options: argparse.Namespace
+) -> int:
+    """Report what came of a merge; the exit status."""
     if options.json:
-        _print_json({**_status_fields(status, clock), "left_out": left_out.counts}, options)
+        print_json({**_status_fields(status, clock), "left_out": left_out.counts}, options)
     else:
         summary = f"{options.out}: {count} elements", status.text(clock), *left_out.lines()
         print("\n".join(summary), file=sys.stderr)
     return 1 if status.stuck or any(one.disagreements for one in status.inputs.values()) else 0
 
 
-def _telling(under_way: Callable[[], object], batches: Iterator[Batch]) -> Iterator[Batch]:
+def telling(under_way: Callable[[], object], batches: Iterator[Batch]) -> Iterator[Batch]:
+    """The same batches; ``under_way`` is called as they come."""
     for batch in batches:
         if len(batch):
             under_way()
@@ -205,7 +224,7 @@ def _clock(options: argparse.Namespace, paths: list[str]) -> Clock:
     return next(iter(known.values()), Clock.TICKS)
 
 
-def _lag(lag: int | timedelta, clock: Clock) -> int:
+def lag_in(lag: int | timedelta, clock: Clock) -> int:
     """A lag in ticks of the clock of the files."""
     from anabranch.model.clock import check_unit, in_ticks
 
@@ -226,7 +245,7 @@ def _merger(options: argparse.Namespace, files: dict[str, str], left_out: Refusa
     broken: dict[str, OnBroken] = {"raise": Raise(), "generalise": Generalise(), "drop": aside}
     return Merger(
         options.case,
-        replace(options.policy, lag=_lag(options.lag, clock)),
+        replace(options.policy, lag=lag_in(options.lag, clock)),
         pace=Pace(options.pace),
         identity=options.identity,
         on_invalid=invalid,
@@ -327,13 +346,14 @@ def _explain(merger: Merger, sources: dict[str, Iterator[Batch]], options: argpa
     if options.json:
         status = merger.status()
         fields = {"case": status.case, "reason": status.reason, "policy": status.policy, "inputs": names}
-        _print_json({**fields, "explanation": merger.explain().split("\n")}, options)
+        print_json({**fields, "explanation": merger.explain().split("\n")}, options)
     else:
         print(merger.explain())
     return 0
 
 
-def _print_json(answer: dict[str, Any], options: argparse.Namespace) -> None:
+def print_json(answer: dict[str, Any], options: argparse.Namespace) -> None:
+    """Print an answer as JSON, on standard error where standard output is the stream."""
     import json
 
     is_stream = options.out == "-" and not options.explain

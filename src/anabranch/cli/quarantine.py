@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from anabranch.model.validity import Violation
 
 
+SHOWN = 5
+"""Rows that were left out and are shown."""
+
+
 def record(violation: Violation, file: str) -> dict[str, Any]:
     """A violation as a JSON object; the element is in the text notation, or the raw line if it is none."""
     from anabranch.cli.display import element_text, time_field
@@ -35,6 +39,8 @@ class Refusals:
     kept: bool
     counts: dict[str, Counter[str]] = field(default_factory=dict)
     violations: list[tuple[str, Violation]] = field(default_factory=list)
+    rows: list[str] = field(default_factory=list)
+    """The first rows of files that were left out: where each is, and why."""
 
     def sink(self, path_of: Callable[[Violation], str]) -> Callable[[Violation], None]:
         """What hears of elements that are left out."""
@@ -42,6 +48,8 @@ class Refusals:
         def hear(violation: Violation) -> None:
             path = path_of(violation)
             self.counts.setdefault(path, Counter())[violation.code] += 1
+            if violation.place and len(self.rows) < SHOWN:
+                self.rows.append(f"  {violation.place}: {violation.detail or violation.message}")
             if self.kept:
                 self.violations.append((path, violation))
 
@@ -49,10 +57,14 @@ class Refusals:
 
     def lines(self) -> list[str]:
         """What was left out as people read it."""
-        return [
+        lines = [
             f"left out of {path}: {', '.join(f'{count} {code}' for code, count in codes.items())}"
             for path, codes in self.counts.items()
         ]
+        more = sum(codes.total() for codes in self.counts.values()) - len(self.rows)
+        if self.rows and more > 0:
+            return [*lines, *self.rows, f"  and {more:,} more; --quarantine FILE keeps all of them"]
+        return lines + self.rows
 
 
 def check_target(target: str | None, sources: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from anabranch.kernels.merge.settings import Generalise
 from anabranch.model.output_policy import POLICIES, FollowLeader, OutputPolicy, Pace, Quorum, policy_named
 from anabranch.model.validity import Drop, Quarantine, Raise
 from anabranch.rows.change_words import spellings
-from anabranch.rows.vouching import check_answered, is_inferred
+from anabranch.rows.vouching import IN_FILE, check_answered, is_inferred
 
 if TYPE_CHECKING:
     from anabranch.engines.spark.rows_merge import RowsMerge
@@ -73,7 +73,7 @@ class MergeSection(ReplicasSection, kw_only=True):
         """What the function is called with; a word in place of true or false is refused, and no answer."""
         check_lossy_words(self.lossy)
         inferred = is_inferred(replica=self.replica, kind=self.kind, disorder=self.disorder)
-        check_answered(self.lossy, inferred=inferred, in_file=True)
+        check_answered(self.lossy, inferred=inferred, written=IN_FILE)
         return ReplicasSection.arguments(self)
 
     def checked(self) -> RowsMerge:

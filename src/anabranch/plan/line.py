@@ -33,10 +33,12 @@ class Line:
 
     def note(self, error: Exception) -> None:
         """Note this line in an error, unless a part of the plan has been named already."""
-        if not any(note.startswith(_MARK) for note in getattr(error, "__notes__", ())):
+        if self != NO_LINE and not any(note.startswith(_MARK) for note in getattr(error, "__notes__", ())):
             error.add_note(f"{_MARK}{self}")
 
 
+NO_LINE = Line("", 0)
+"""That of a plan which a command makes: no program has a line of it."""
 _MARK = "In the plan at "
 
 

@@ -22,18 +22,20 @@ def is_inferred(*, replica: str | None, kind: str | None, disorder: object, stat
     return replica is not None and (disorder is not None or (static and kind is None))
 
 
-def check_answered(lossy: Lossy | None, *, inferred: bool, in_file: bool = False) -> None:
+IN_PYTHON = "lossy=True", "lossy=False", 'lossy=["west"]'
+IN_FILE = "lossy = true", "lossy = false", 'lossy = ["west"]'
+AS_OPTION = "--lossy all", "--lossy none", "--lossy west"
+"""How the three answers are written: all replicas may lose rows, none, some."""
+
+
+def check_answered(lossy: Lossy | None, *, inferred: bool, written: tuple[str, str, str] = IN_PYTHON) -> None:
     """Raise where it is not said whether replicas may have lost rows, and no row can say it."""
     if lossy is not None or not inferred:
         return
-    yes, no, some = (
-        ("lossy = true", "lossy = false", 'lossy = ["west"]')
-        if in_file
-        else ("lossy=True", "lossy=False", 'lossy=["west"]')
-    )
+    yes, no, some = written
     error = ValueError(
         "how far each replica has come is inferred, so none of them vouches that it sent every row before "
-        "that, and lossy is not given"
+        f"that, and {yes.split('=')[0].removesuffix(' all').strip()} is not given"
     )
     error.add_note(f"Write {yes} if a replica may lose rows: {LOSSY}.")
     error.add_note(f"Write {no} if each has every row: {COMPLETE}, and what only others have is removed.")
