@@ -101,3 +101,29 @@ def test_replicas_whose_orders_differ_agree(seed):
 def test_changes_that_no_number_orders_are_counted():
     _, job = relation_of(table(), [[{"op": "upsert", "at": 5, "id": 1, "v": v} for v in "ab"]])
     assert ", 1 tied" in str(job.status())
+
+
+def test_replicas_whose_numbers_differ_disagree_and_the_status_says_so():
+    merged = table(replica="who", lossy=False, sequence="n").merge()
+    numbered = {"x": "abc", "y": "acb"}
+    rows = [
+        {"op": "upsert", "at": 10, "id": 1, "v": v, "n": n, "who": who}
+        for who, values in numbered.items()
+        for n, v in enumerate(values)
+    ]
+    stables = [[{"op": "stable", "at": 12, "n": 3, "who": who}] for who in numbered]
+    relation, job = relation_of(merged, [rows, *stables])
+    assert [event.payload["v"] for event in relation.events()] == ["c"]
+    status = job.status()
+    assert status.disagreements == {"merge_changes": {"x": 0, "y": 1}}
+    assert status.remarks() == [
+        "merge_changes: y disagrees with the output about 1 event",
+        "merge_changes: y has {'id': 1, 'v': 'b'} [10, ∞) where the output has none (noticed at 12)",
+    ]
+
+
+def test_replicas_whose_rows_agree_have_no_remarks():
+    merged = table(replica="who", lossy=False, sequence="n").merge()
+    rows = [{"op": "upsert", "at": 10, "id": 1, "v": "a", "n": 1, "who": who} for who in "xy"]
+    _, job = relation_of(merged, [rows, [{"op": "stable", "at": 12, "n": 2, "who": who} for who in "xy"]])
+    assert job.status().remarks() == []

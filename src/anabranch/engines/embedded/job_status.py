@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 from anabranch.kernels.kernel import Report
 from anabranch.kernels.merge.status import Comparing, removals
 from anabranch.model.clock import Dial
-from anabranch.model.clock_columns import dial_of
+from anabranch.model.clock_columns import clock_of, dial_of
 from anabranch.model.time import BEGINNING
 from anabranch.rows.replica_names import named_in, names_without_rows
 
 if TYPE_CHECKING:
     from anabranch.engines.embedded.job import Job
+
+EXAMPLES = 3
+"""How many disagreements are written out in the text of a status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,10 @@ class JobStatus:
     """How times of each output are told."""
     removed: dict[str, dict[str, int]] = field(default_factory=dict)
     """Of each merge, by input: events that the output lacks, as a complete one never showed them."""
+    disagreements: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Of each merge, by input: events that the output has otherwise, when both are final about them."""
+    disagreeing: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of each merge the first of these, in words."""
 
     def remarks(self) -> list[str]:
         """What a person should look at, and what to do about it."""
@@ -51,6 +58,12 @@ class JobStatus:
                 f"{operator}: {words}; if replicas may lose rows, they are lossy (lossy=True)"
                 for words in removals(removed)
             ]
+        for operator, counts in self.disagreements.items():
+            for name, count in counts.items():
+                if count:
+                    events = f"{count:,} {'events' if count > 1 else 'event'}"
+                    found.append(f"{operator}: {name} disagrees with the output about {events}")
+            found += [f"{operator}: {words}" for words in self.disagreeing[operator][:EXAMPLES]]
         return found
 
     @property
@@ -90,11 +103,15 @@ def status_of(job: "Job") -> JobStatus:
         sources[name] = SourceStatus(job.heard[name], least, replicas, job.dials[name], remarks)
     outputs = {name: job.flow.frontier(name) for name in job.flow.output}
     dials = {name: dial_of(node.clock) for name, node in job.outputs.items()}
-    removed = {}
-    for name, _, kernel in job.flow.kernels():
+    removed, disagreements, disagreeing = {}, {}, {}
+    for name, node, kernel in job.flow.kernels():
         if isinstance(kernel, Comparing):
-            removed[name] = {who: one.removed for who, one in kernel.status().inputs.items()}
-    return JobStatus(sources, outputs, job.flow.reports(), dict(job.refused), dials, removed)
+            status = kernel.status()
+            removed[name] = {who: one.removed for who, one in status.inputs.items()}
+            disagreements[name] = {who: one.disagreements for who, one in status.inputs.items()}
+            disagreeing[name] = tuple(one.text(clock_of(node.clock)) for one in status.disagreements)
+    reports = job.flow.reports()
+    return JobStatus(sources, outputs, reports, dict(job.refused), dials, removed, disagreements, disagreeing)
 
 
 def _odd_keys(job: "Job", name: str) -> list[str]:
