@@ -314,7 +314,7 @@ def test_a_file_that_is_read_in_parts_has_the_rows_and_lines_of_the_whole(file):
         (6, 3, 'e,"\n'),
         (f"{file}:6", "column 'at' is int64, and this row has 'x'"),
     ]
-    for end in (19, 20, 24, 28):
+    for end in (3, 11, 19, 20, 24, 28):
         first = replace(whole, end=end)
         rest = replace(whole, begin=end, first=text.count(b"\n", 0, end))
         assert sorted(rows_and_lines([first, rest]), key=str) == sorted(expected, key=str)
@@ -349,6 +349,11 @@ class TestSamples:
         with pytest.raises(SchemaError, match="lines end with a line feed, and these with a carriage return"):
             rows_of(file, f"at,room,level\r{AT},A,1\r")
         assert rows_of(file, f'at,"level",room,"a\rb"\r\n{AT},1,A,x\r\n')[0] == [{"room": "A", "level": 1}]
+
+    def test_a_mark_before_a_name_in_quotes_leaves_the_name_one_cell(self, file):
+        file.write_bytes(b"\xef\xbb\xbf" + f'"two\nlines",at\n1,{AT}\n'.encode())
+        assert csv_columns(str(file)).names == ["two\nlines", "at"]
+        assert end_of_records(file) == file.stat().st_size
 
     def test_a_header_in_another_encoding_is_refused_with_the_way_out(self, file):
         file.write_bytes(f"at,room\r\n{AT},A\r\n".encode("utf-16"))

@@ -1,6 +1,5 @@
 """The first record of a CSV file: the names of its columns."""
 
-import codecs
 import csv
 import io
 import re
@@ -8,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO
 
-from anabranch.connectors.files.csv_records import Records, quoting_error, record_blocks
+from anabranch.connectors.files.csv_records import Records, pass_mark, quoting_error, record_blocks
 from anabranch.model.schema import SchemaError
 
 
@@ -33,13 +32,12 @@ class CsvHeader:
 
 def csv_header(file: IO[bytes], path: str) -> CsvHeader | None:
     """The header of a file that is open at its beginning; None: there is nothing in it."""
-    before = 0
+    before = pass_mark(file)
     for block in record_blocks(file, 0):
         for text, line in zip(block.texts, block.lines, strict=True):
             before += len(text) + 1
-            bare = text.removeprefix(codecs.BOM_UTF8) if line == 1 else text
-            if bare.strip():
-                return CsvHeader(_names(bare, path), before, line + bare.count(b"\n"))
+            if text.strip():
+                return CsvHeader(_names(text, path), before, line + text.count(b"\n"))
     return None
 
 

@@ -5,6 +5,7 @@ with one is a character as any other: `5" pipe`.
 """
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,12 @@ class Records:
     """Bytes of all, with their line ends."""
 
 
+def pass_mark(file: IO[bytes]) -> int:
+    """Go to the first byte after the byte order mark of a file, and which that is."""
+    marked = file.read(len(BOM_UTF8)) == BOM_UTF8
+    return file.seek(len(BOM_UTF8) if marked else 0)
+
+
 def record_blocks(file: IO[bytes], lines: int, end: int | None = None) -> Iterator[Records]:
     """The records from the place of a file that is open, before which there are so many lines.
 
@@ -60,8 +67,9 @@ def record_blocks(file: IO[bytes], lines: int, end: int | None = None) -> Iterat
 
 def end_of_records(path: Path) -> int:
     """How many bytes of a file are records with their line feeds."""
-    size, rest = 0, b""
+    rest = b""
     with path.open("rb") as file:
+        size = pass_mark(file)
         while len(rest) <= LONGEST and (block := file.read(BLOCK)):
             data = rest + block
             ends = _ends(data)

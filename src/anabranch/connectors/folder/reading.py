@@ -288,7 +288,8 @@ def _csv_batches(part: FileRange, columns: pa.Schema, keys: RowKeys | None) -> I
                 raise _no_column(part, name, header.names)
         rows = CsvRows(header.names, own, part.path)
         file.seek(max(part.begin, header.end))
-        for block in record_blocks(file, part.first if part.begin else header.lines, part.end):
+        before = part.first if part.begin > header.end else header.lines
+        for block in record_blocks(file, before, part.end):
             texts, lines = header.rows_in(block)
             if keys is not None:
                 keys.join(RowKeys(len(texts), Counter(dict.fromkeys(header.names, len(texts)))))
