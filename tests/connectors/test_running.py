@@ -384,3 +384,21 @@ def test_a_line_whose_bytes_are_no_base_64_is_refused_with_the_reason(tmp_path):
     found = [e for b in ab.run(plan, {"s": tmp_path}, on_invalid=aside) for e in b.elements()]
     assert [one.payload["value"] for one in found if isinstance(one, Insert)] == [b"hi"]
     assert len(aside.violations) == 1
+
+
+def test_inputs_that_are_no_mapping_are_refused_with_the_way_out():
+    rows = ab.source("rows", {"at": "int64"}, start="at", disorder=1)
+    with pytest.raises(TypeError, match="a mapping from names of sources to what is read, not Table"):
+        list(ab.run(rows, pa.table({"at": [1]})))
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_a_lossy_source_is_reported_where_no_merge_uses_that(merged):
+    def lossy(name):
+        return ab.source(name, {"at": "int64"}, start="at", disorder=1, lossy=True)
+
+    plan = ab.merge({"a": lossy("a"), "b": lossy("b")}) if merged else lossy("a").shift(1)
+    running = ab.run(plan, {name: [{"at": 1}] for name in ("ab" if merged else "a")})
+    list(running)
+    told = [words for words in running.status().remarks() if "no merge uses that" in words]
+    assert len(told) == (0 if merged else 1)

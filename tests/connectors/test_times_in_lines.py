@@ -200,3 +200,27 @@ def test_a_format_beside_a_file_is_that_of_its_ending(sink, is_refused, tmp_path
     assert status == (2 if is_refused else 0)
     if is_refused:
         assert "is written as" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("sink", ['file = "out.jsonl"', 'path = "out"\nformat = "jsonl"'])
+@pytest.mark.parametrize("kind", ["timestamp[ns, tz=UTC]", "duration[ns]", "list<timestamp[ns]>"])
+def test_nanoseconds_are_refused_before_a_run_by_a_sink_of_lines(sink, kind, tmp_path, capsys):
+    import pyarrow.parquet as pq
+
+    dtype = ab.source("s", {"x": kind}).schema.field("x").type
+    pq.write_table(pa.table({"x": pa.nulls(2, dtype), "at": [1, 2]}), tmp_path / "rows.parquet")
+    (tmp_path / "job.toml").write_text(f"""
+[sources.rows]
+path = "rows.parquet"
+columns = {{ x = "{kind}", at = "int64" }}
+start = "at"
+disorder = 1
+[plan]
+steps = [{{ shift = 1 }}]
+[sink]
+{sink}
+""")
+    assert main(["run", str(tmp_path / "job.toml"), "--engine", "embedded", "--check"]) == 2
+    told = capsys.readouterr().err
+    assert "lines hold no nanoseconds, column 'x'" in told
+    assert "with_columns(x=col('x').cast(" in told

@@ -297,7 +297,7 @@ def test_the_jobs_from_which_words_are_drawn_are_right(text, place, capsys):
         ("run job.toml --engine embeded", "embedded"),
         ("merge readings.jsonl --declare keyd", "keyed"),
         ("merge readings.jsonl --pace fastst", "fastest"),
-        ("merge readings.jsonl --out x.parqet", ".parquet"),
+        ("convert readings.jsonl x.parqet", ".parquet"),
         ("show reading.jsonl", "readings.jsonl"),
     ],
 )
@@ -399,3 +399,16 @@ def test_what_nothing_would_follow_is_refused_where_the_job_is_read(tmp_path, wr
     (tmp_path / "job.toml").write_text(wrong)
     with pytest.raises(ValueError, match=re.escape(said)):
         read_job(str(tmp_path / "job.toml"))
+
+
+def test_a_check_reports_the_keys_of_a_file_that_are_no_columns(place, capsys):
+    (place / "job.toml").write_text(WINDOWS.replace("heat", "hot").replace("level", "lvel"))
+    assert main(["run", str(place / "job.toml"), "--engine", "embedded", "--check"]) == 0
+    told = capsys.readouterr().err
+    assert "2 of 2 rows have 'level', which is no column, did you mean 'lvel'?" in told
+
+
+def test_a_check_reports_a_lossy_source_that_no_merge_uses(place, capsys):
+    (place / "job.toml").write_text(WINDOWS.replace("disorder = 20", "disorder = 20\nlossy = true", 1))
+    assert main(["run", str(place / "job.toml"), "--engine", "embedded", "--check"]) == 0
+    assert "readings: it is declared lossy, and no merge uses that" in capsys.readouterr().err

@@ -170,7 +170,7 @@ def _conclude(
     elif held:
         say(f"{open_text(held)}; {WAY_ON}", options)
     for name, report in status.operators.items():
-        counts = [f"{count:,} {what}" for what, count in report.counts.items() if count]
+        counts = [f"{count:,} {what.replace('_', ' ')}" for what, count in report.counts.items() if count]
         if counts:
             say(f"{name}: {', '.join(counts)}", options)
     for words in status.remarks():

@@ -119,6 +119,13 @@ def run(
     Insert(payload={'room': 'A', 'level': 5}, start=1, end=2)
     Stable(time=9223372036854775807)
     """
+    given: object = inputs
+    if not isinstance(given, Mapping):
+        error = TypeError(
+            f"inputs are a mapping from names of sources to what is read, not {type(given).__name__}"
+        )
+        error.add_note("Write for example run(plan, {'readings': table}).")
+        raise error
     job = open_job(streams, state, on_invalid=on_invalid, on_broken=on_broken, on_late=on_late)
     read = {name: _read(given, job.sources.get(name)) for name, given in inputs.items()}
     if live:

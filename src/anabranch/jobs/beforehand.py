@@ -170,7 +170,7 @@ def _check_output(job: Job) -> None:
             check_writable(nearest(Path(job.out_file).parent), f"sink ({job.out_file})")
     if job.folder is not None:
         check_writable(nearest(job.folder), f"sink ({job.folder})")
-        FolderOutput(job.folder).check()
+        FolderOutput(job.folder, job.sink.format).check(job.stream.schema)
 
 
 def check_checkpoint(job: Job, found: Foreseen) -> None:

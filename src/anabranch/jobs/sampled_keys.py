@@ -1,4 +1,5 @@
-"""The keys of the first rows of a folder, before a job runs: which are no columns, which columns none has.
+"""What is told of the sources of a job before it runs: keys that are no columns, columns that no row has, and
+holes that no merge fills.
 
 Only a sample: a run in this process counts the keys of every row (`rows/row_keys.py`), one on Spark does not.
 """
@@ -13,6 +14,7 @@ from anabranch.connectors.files.formats import Format, format_of
 from anabranch.connectors.folder.listing import listing
 from anabranch.jobs.ends import SourceSection
 from anabranch.jobs.opened_sources import known_columns, places_of
+from anabranch.plan.unmerged import unmerged_lossy
 from anabranch.rows.row_keys import RowKeys
 
 if TYPE_CHECKING:
@@ -25,8 +27,9 @@ ROWS = 1_000
 
 
 def remarks(job: Job) -> list[str]:
-    """What a person should look at in the folders that a job reads."""
-    found = []
+    """What a person should look at in what a job reads."""
+    unmerged = {} if job.merges else unmerged_lossy([job.stream.node])
+    found = [f"{name}: {words}" for name, words in unmerged.items()]
     for name, given in job.ends.items():
         if isinstance(given, SourceSection) and (given.path is None or given.format or given.values):
             continue
@@ -45,10 +48,10 @@ def remarks(job: Job) -> list[str]:
 
 
 def _remarks(place: Path, columns: Collection[str], given: Collection[str | None]) -> list[str]:
-    if not place.is_dir():
+    if not place.exists():
         return []
     keys = RowKeys()
-    for files in listing(place).files.values():
+    for files in listing(place).files.values() if place.is_dir() else [{place.name: place}]:
         left = ROWS
         for name, file in files.items():
             if format_of(name) is not Format.JSON_LINES or left <= 0:

@@ -274,7 +274,8 @@ def check_words(how: str, at: str) -> None:
     """Raise where a word is none of those that are known."""
     for what, word, known in (("how", how, get_args(How)), ("at", at, get_args(At))):
         if word not in known:
-            raise PlanError(f"{what} is one of {', '.join(map(repr, known))}, not {word!r}")
+            meant = did_you_mean(word, known)
+            raise PlanError(f"{what} is one of {', '.join(map(repr, known))}, not {word!r}{meant}")
 
 
 def _check_numbers(pair: tuple[str, str], left: pa.DataType, right: pa.DataType) -> None:

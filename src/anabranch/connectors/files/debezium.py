@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from anabranch.connectors.files.json_rows import json_rows
 from anabranch.connectors.files.values import Values
+from anabranch.model.spelling import did_you_mean
 
 IMAGES = {"c": "after", "r": "after", "u": "after", "d": "before"}
 """Where the row of an envelope is, by its op."""
@@ -72,7 +73,9 @@ def envelopes_named(form: str | Debezium | None) -> Debezium | None:
         return form
     if form == "debezium":
         return Debezium()
-    error = ValueError(f"a format of lines is debezium or none, {form!r} is neither")
+    error = ValueError(
+        f"a format of lines is debezium or none, {form!r} is neither{did_you_mean(form, ('debezium',))}"
+    )
     error.add_note("Parquet, Arrow and JSON lines are told by the endings of names: leave format out.")
     raise error
 

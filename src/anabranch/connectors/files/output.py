@@ -55,9 +55,16 @@ class FileOutput:
                     f"lines hold no {kind}, column {field.name!r} is {field.type}, and {what} {form.value}"
                 )
                 error.add_note('Write a file that ends in .parquet or .arrow: file = "out.parquet".')
-                cast = f"with_columns({field.name}=col({field.name!r}).cast('string'))"
-                error.add_note(f"Or cast the column to text: {cast}.")
+                error.add_note(_cast(field, kind))
                 raise error
+
+
+def _cast(field: pa.Field, kind: str) -> str:
+    """How a column is made one that lines hold."""
+    text, to = "text", "string"
+    if kind == "nanoseconds" and not pa.types.is_nested(field.type):
+        text, to = "microseconds", str(field.type).replace("[ns", "[us", 1)
+    return f"Or cast the column to {text}: with_columns({field.name}=col({field.name!r}).cast({to!r}))."
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +75,19 @@ class FolderOutput:
     format: str = "parquet"
     elements: int = ELEMENTS
 
-    def check(self) -> None:
-        """Raise where something is in the folder: two streams are not told apart in one."""
+    def check(self, schema: pa.Schema | None = None) -> None:
+        """Raise where something is in the folder, as two streams are not told apart in one, or where lines
+        hold no values of a column.
+        """
+        for field in schema if schema is not None and self.format == "jsonl" else ():
+            if unwritable(field.type) == "nanoseconds":
+                refused = SchemaError(
+                    f"lines hold no nanoseconds, column {field.name!r} is {field.type}, and files of "
+                    f"{self.path} are jsonl"
+                )
+                refused.add_note('Write another format: format = "parquet".')
+                refused.add_note(_cast(field, "nanoseconds"))
+                raise refused
         files = sorted(file.name for file in self.path.iterdir()) if self.path.is_dir() else []
         others = [name for name in files if name[0] not in "._"]
         if others:
@@ -79,7 +97,7 @@ class FolderOutput:
 
     def write(self, batches: Iterable[Batch], stream: Stream) -> int:
         """Write a stream, file by file; how many elements that was."""
-        self.check()
+        self.check(stream.schema)
         self.path.mkdir(parents=True, exist_ok=True)
         query, count = uuid.uuid4().hex[:8], 0
         clock = clock_of(stream.node.clock)

@@ -148,6 +148,8 @@ def unwritable(dtype: pa.DataType) -> str | None:
     ):
         if is_kind(dtype):
             return what
+    if getattr(dtype, "unit", None) == "ns":
+        return "nanoseconds"
     found = (unwritable(dtype.field(n).type) for n in range(dtype.num_fields))
     return next((what for what in found if what is not None), None)
 

@@ -54,6 +54,7 @@ def format_named(form: str | Avro | Debezium) -> Format:
             return Arrow()
     error = ValueError(
         f"values are json, arrow, debezium, or an Avro with its schema, {form!r} is none of them"
+        f"{did_you_mean(form, ('json', 'arrow', 'debezium', 'avro'))}"
     )
     error.add_note("For Avro pass format=ab.Avro(schema='{…}').")
     raise error

@@ -8,6 +8,7 @@ from anabranch.kernels.merge.status import Comparing, removals
 from anabranch.model.clock import Dial
 from anabranch.model.clock_columns import clock_of, dial_of
 from anabranch.model.time import BEGINNING
+from anabranch.plan.unmerged import unmerged_lossy
 from anabranch.rows.replica_names import named_in, names_without_rows
 
 if TYPE_CHECKING:
@@ -96,10 +97,12 @@ class JobStatus:
 def status_of(job: "Job") -> JobStatus:
     """What a job is doing."""
     sources = {}
+    unmerged = unmerged_lossy(job.outputs.values())
     for name, gate in job.gates.items():
         replicas = {who: gate.stable(who) for who in gate.replicas}
         least = min(replicas.values(), default=BEGINNING)
-        remarks = (*_unmet(job, name), *_odd_keys(job, name))
+        lossy = [unmerged[name]] if name in unmerged else []
+        remarks = (*_unmet(job, name), *_odd_keys(job, name), *lossy)
         sources[name] = SourceStatus(job.heard[name], least, replicas, job.dials[name], remarks)
     outputs = {name: job.flow.frontier(name) for name in job.flow.output}
     dials = {name: dial_of(node.clock) for name, node in job.outputs.items()}

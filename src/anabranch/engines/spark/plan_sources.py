@@ -97,7 +97,8 @@ def check_named(stream: Stream, sources: Mapping[str, Any]) -> None:
     names = [node.name for node in Graph([stream.node]).nodes if isinstance(node, Source)]
     for name in names:
         if name not in sources:
-            error = PlanError(f"the plan reads {name!r}, and nothing is given for it")
+            meant = did_you_mean(name, [one for one in sources if one not in names])
+            error = PlanError(f"the plan reads {name!r}, and nothing is given for it{meant}")
             error.add_note(f"Give a frame or a source for each of {', '.join(map(repr, names))}.")
             raise error
     for name in sources:

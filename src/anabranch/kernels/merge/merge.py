@@ -35,6 +35,7 @@ from anabranch.model.identity import Words
 from anabranch.model.output_policy import FinalOnly, FirstThenFinal, OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.schema import Columns, conformed
+from anabranch.model.spelling import did_you_mean
 from anabranch.model.time import BEGINNING, FOREVER, LONGEST_SPAN, checked_tick
 from anabranch.model.validity import Rule
 
@@ -317,7 +318,7 @@ class Merge:
     def attached(self, name: str) -> Input:
         """An input that is attached; a KeyError where it is not."""
         if name not in self.inputs:
-            error = KeyError(f"no input {name!r} is attached")
+            error = KeyError(f"no input {name!r} is attached{did_you_mean(name, self.inputs)}")
             error.add_note(f"Attached are: {', '.join(map(repr, self.inputs)) or 'none'}.")
             raise error
         return self.inputs[name]
