@@ -80,8 +80,8 @@ class Gate:
         """A gate through which nothing has come.
 
         ``keeps_stables``: those of a replica with one channel are pushed where they stand among its events.
-        ``refuses_controls``: of the gates of all shards, which are all told the same attaches and detaches,
-        this is the one that refuses what is wrong with them.
+        ``refuses_controls``: of the gates of all shards, which all receive the same attaches, detaches and
+        stables, this is the one that refuses what is wrong with them.
         """
         self.admission, self.entrance = admission, entrance
         self.keeps_stables, self.refuses_controls = keeps_stables, refuses_controls
@@ -315,8 +315,8 @@ class Gate:
         for one, may_send in zip(rows.each(), here, strict=True):
             if may_send:
                 self.admit(one)
-            elif len(one):
-                self.entrance.refuse(_detached(one))
+            elif len((refused := _detached(one, stables=self.refuses_controls)).batch):
+                self.entrance.refuse(refused)
 
     def _observe(self, stretches: tuple[Stretch, ...], numbers: NDArray[np.int64], look: Look) -> None:
         """Note what follows from what was seen of stretches whose channels have these numbers."""
@@ -413,7 +413,9 @@ class Gate:
                 yield from self._refused_by_times(part, look)
 
 
-def _detached(rows: ChannelRows) -> Refused:
-    """What a replica sent that is not attached."""
+def _detached(rows: ChannelRows, *, stables: bool = True) -> Refused:
+    """What a replica sent that is not attached; stables too, unless the gate of another shard has them."""
     batch, name = rows.batch(), rows.stretches[0].replica
+    if not stables:
+        batch = batch.take(batch.kind < STABLE)
     return Refused(Rule.DETACHED_INPUT, batch, np.full(len(batch), BEGINNING), name=name or None)

@@ -68,3 +68,25 @@ def test_a_row_for_which_a_function_fails_is_set_aside_wherever_the_function_is(
         assert Counter(n_of(one["raw"]) for one in told) == meant
         assert all("ValueError: n is odd" in one["reason"] for one in told)
         assert sum(one.quarantined for one in statuses(said)) == len(told)
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3])
+def test_a_stable_of_a_replica_that_left_is_refused_once_in_however_many_shards(shards):
+    columns = {"kind": "string", "at": "int64", "who": "string", "n": "int64"}
+    merged = ab.source("s", columns, start="at", kind="kind", replica="who", lossy=False).merge()
+    query = LeveledQuery(merged, shards, Answers(ab.Quarantine(), ab.Quarantine(), ab.Quarantine()))
+    schema = pa.schema([(name, pa.type_for_alias(dtype)) for name, dtype in columns.items()])
+    left = [("stable", 3, "b", None), ("insert", 4, "b", 7), ("stable", 5, "b", None)]
+    micro_batches = [
+        [("insert", 1, "a", 1), ("insert", 1, "b", 1)],
+        [("detach", None, "b", None)],
+        [*left, ("stable", 9, "a", None)],
+    ]
+    given = []
+    for rows in micro_batches:
+        batch = pa.RecordBatch.from_pylist([dict(zip(columns, row, strict=True)) for row in rows], schema)
+        given += query.hear({"s": [batch]})
+    told = [row["refused"] for batch in given for row in batch.to_pylist() if row["refused"]]
+    assert sorted(json.loads(one["raw"])["at"] for one in told) == [3, 4, 5]
+    assert {one["rule"] for one in told} == {"detached-input"}
+    assert sum(one.quarantined for one in statuses(given)) == 3
