@@ -1,10 +1,10 @@
-"""What the end of a run on Spark says: that all was refused, and which replicas were named and never met."""
+"""What the end of a run on Spark reports: that all was refused, replicas without rows, rows in no window."""
 
 from types import SimpleNamespace
 
 import pytest
 
-from anabranch.cli.run_spark import unmet
+from anabranch.cli.run_spark import outside, unmet
 from anabranch.engines.spark.query.follow import Totals
 from anabranch.jobs.job_file import read_job
 
@@ -39,3 +39,13 @@ def test_a_replica_that_only_rows_could_be_of_is_reported_after_a_merge(tmp_path
         "lossy names replica 'nort', and none of 340 rows is of it, did you mean 'north'? They are of "
         "'north', 'south'"
     ]
+
+
+def test_events_in_no_window_are_reported_after_a_run():
+    counted = {"level 2: window": {"live": 3, "in_no_window": 28}, "level 1: merge": {"live": 2}}
+    totals = Totals(heard=340, last=SimpleNamespace(operators=counted))
+    assert outside(totals) == [
+        "level 2: window: 28 events are in no window, as every is greater than size or they start before the "
+        "first"
+    ]
+    assert outside(Totals()) == []

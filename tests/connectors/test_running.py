@@ -402,3 +402,12 @@ def test_a_lossy_source_is_reported_where_no_merge_uses_that(merged):
     list(running)
     told = [words for words in running.status().remarks() if "no merge uses that" in words]
     assert len(told) == (0 if merged else 1)
+
+
+def test_events_in_no_window_are_reported_after_a_run():
+    rows = ab.source("rows", {"at": "int64"}, start="at", disorder=1)
+    running = ab.run(rows.window(3, every=10).agg(n=ab.count()), {"rows": [{"at": at} for at in range(40)]})
+    list(running)
+    assert running.status().remarks() == [
+        "window: 28 events are in no window, as every is greater than size or they start before the first"
+    ]

@@ -97,13 +97,14 @@ def _conclude(
     job: Job, sources: list[Source], totals: Totals, lines: Lines, options: argparse.Namespace
 ) -> None:
     vouching = vouching_of(sources)
+    remarks = [*unmet(sources, totals), *outside(totals)]
     end, summary = "stopped" if totals.stopped else "all was read", lines.summary(totals)
     if options.json:
         replicas = {} if totals.last is None else lines.fields(totals.last)["replicas"]
         told = {
             "vouching": "; ".join(vouching) or None,
             "replicas": replicas,
-            "remarks": unmet(sources, totals),
+            "remarks": remarks,
             "checkpoint": str(job.checkpoint),
             "finished": False,
             "open": totals.held(),
@@ -113,7 +114,7 @@ def _conclude(
     if totals.stopped and totals.last is not None:
         end += f" after micro-batch {totals.last.batch}"
     say(f"{end}: {', '.join(f'{value:,} {name}' for name, value in summary.items())}", options)
-    for words in [*vouching, *unmet(sources, totals)]:
+    for words in [*vouching, *remarks]:
         say(words, options)
     if totals.last is not None:
         for words in [*lines.conduct(totals.last), *([totals.last.stuck] if totals.last.stuck else [])]:
@@ -133,6 +134,13 @@ def vouching_of(sources: list[Source]) -> list[str]:
 
     found = {one.name: in_words(one.lossy) for one in sources if one.replicated}
     return list(found.values()) if len(sources) == 1 else [f"{name}: {text}" for name, text in found.items()]
+
+
+def outside(totals: Totals) -> list[str]:
+    """How many events were in no window, in words."""
+    from anabranch.kernels.aggregate.window_times import outside_windows
+
+    return [] if totals.last is None else outside_windows(totals.last.operators)
 
 
 def unmet(sources: list[Source], totals: Totals) -> list[str]:

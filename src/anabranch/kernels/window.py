@@ -28,7 +28,7 @@ from anabranch.kernels.aggregate.aggregation import Aggregation, failures
 from anabranch.kernels.aggregate.column import Slots
 from anabranch.kernels.aggregate.groups import Groups
 from anabranch.kernels.aggregate.panes import Panes
-from anabranch.kernels.aggregate.window_times import WindowTimes
+from anabranch.kernels.aggregate.window_times import OUTSIDE, WindowTimes
 from anabranch.kernels.failed import failed
 from anabranch.kernels.kernel import Refused, Report, Result, State
 from anabranch.kernels.store.saved import version_of
@@ -162,7 +162,7 @@ class Window:
             "touched": self.touched,
             "said": self.said,
             "groups": self.groups.numbers.used,
-            "in_no_window": self.outside,
+            OUTSIDE: self.outside,
         }
         return Report(self.panes.slots, nbytes, counts)
 

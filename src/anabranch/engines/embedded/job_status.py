@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from anabranch.kernels.aggregate.window_times import outside_windows
 from anabranch.kernels.kernel import Report
 from anabranch.kernels.merge.status import Comparing, removals
 from anabranch.model.clock import Dial
@@ -65,7 +66,7 @@ class JobStatus:
                     events = f"{count:,} {'events' if count > 1 else 'event'}"
                     found.append(f"{operator}: {name} disagrees with the output about {events}")
             found += [f"{operator}: {words}" for words in self.disagreeing[operator][:EXAMPLES]]
-        return found
+        return found + outside_windows({name: report.counts for name, report in self.operators.items()})
 
     @property
     def live(self) -> int:

@@ -4,6 +4,7 @@ Window w is [w * every, w * every + size) for every whole number w. None begins 
 beyond time is FOREVER. All is computed in whole numbers without limits.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import gcd
 
@@ -85,3 +86,22 @@ class WindowTimes:
             return time
         first = ((time - self.size) // self.every + 1) * self.every
         return max(BEGINNING, min(first + (self.size - self.every if self.slide else 0), FOREVER))
+
+
+OUTSIDE = "in_no_window"
+"""What operators count the events as that are in no window."""
+
+
+def outside_windows(operators: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """What a person should know of events that are in no window, of each operator that has counted some.
+
+    >>> outside_windows({"window": {"in_no_window": 28}, "sort": {}})
+    ['window: 28 events are in no window, as every is greater than size or they start before the first']
+    """
+    found = {name: counts.get(OUTSIDE, 0) for name, counts in operators.items()}
+    return [
+        f"{name}: {count:,} event{'s are' if count > 1 else ' is'} in no window, as every is greater than "
+        f"size or {'they start' if count > 1 else 'it starts'} before the first"
+        for name, count in found.items()
+        if count
+    ]
