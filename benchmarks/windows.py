@@ -108,14 +108,14 @@ def windowed(rows: pa.RecordBatch, size: int, every: int) -> tuple[float, list[p
     spent = 0.0
     for number, (events, stable) in enumerate(batches):
         begun = process_time()
-        job.take("rows", events)
-        said.append(job.take("rows", stable)[""])
+        job.passes.push("rows", events)
+        said.append(job.passes.push("rows", stable)[""])
         spent += process_time() - begun
         if number == len(batches) // 2:
             status = job.status()
             most = status.nbytes / max(status.live, 1)
     begun = process_time()
-    said.append(job.take("rows", Batch.stable(ab.FOREVER, payload.schema))[""])
+    said.append(job.passes.push("rows", Batch.stable(ab.FOREVER, payload.schema))[""])
     return (
         spent + process_time() - begun,
         [one.payload.slice(0, int((one.kind < 2).sum())) for one in said],

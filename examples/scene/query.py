@@ -79,7 +79,7 @@ def counted(table: pa.Table) -> Counter[tuple[Any, ...]]:
 
 def read_by(plan: ab.Stream, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     """The tables that a plan reads."""
-    return {name: tables[name] for name in plan.open().sources}
+    return {name: tables[name] for name in plan.open().status().sources}
 
 
 def _table(plan: ab.Stream, rows: list[Any]) -> pa.Table:

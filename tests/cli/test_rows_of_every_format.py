@@ -183,7 +183,7 @@ def test_the_command_the_expression_and_the_plan_give_the_same_events(tmp_path, 
     )
     job = plan(at, schema.append(pa.field("which", pa.string()))).open()
     pushed = [job.push("rows", table(schema, rows, random), replica=name) for name, rows in replicas.items()]
-    assert events([*pushed, job.finish()[""]]) == wanted
+    assert events([*pushed, job.passes.close()[""]]) == wanted
 
 
 def at_hand(rows: pa.Table, random: Random) -> Any:

@@ -324,7 +324,7 @@ def test_a_job_is_closed_after_one_of_its_sources_has_ended_and_it_was_opened_ag
     plan = ab.merge(*(ab.source(name, ROOMS, start="at", disorder=5) for name in "ab"))
     job = plan.open()
     job.push("a", rows_of(("A", 1)))
-    job.end("a")
+    job.passes.end_source("a")
     again = plan.open(job.dump())
     for one in (job, again):
         said = [*one.push("b", rows_of(("A", 1), ("B", 9))), *one.close()]

@@ -7,7 +7,7 @@ import pytest
 
 import anabranch as ab
 from anabranch import Batch, Insert, Stable
-from anabranch.engines.embedded.job import ClosedError, FailedJobError
+from anabranch.engines.embedded.passes import ClosedError, FailedJobError
 from anabranch.errors import AnabranchError
 from anabranch.expressions.tree import ExpressionError
 
@@ -55,8 +55,8 @@ def test_an_error_in_the_midst_of_a_pass_says_what_was_not_used_and_the_way_out(
     "call",
     [
         lambda job: job.push("rooms", [level(5, 5)]),
-        lambda job: job.take("rooms", [level(5, 5)]),
-        lambda job: job.end("rooms"),
+        lambda job: job.passes.push("rooms", [level(5, 5)]),
+        lambda job: job.passes.end_source("rooms"),
         lambda job: job.close(),
         lambda job: job.dump(),
         lambda job: job.status(),
@@ -128,13 +128,12 @@ def test_what_came_out_and_has_no_such_form_is_owed_to_the_next_call():
         assert one.push("rows", of(LATE)[:0]) == []
 
 
-def test_what_came_out_at_the_close_is_owed_to_the_next_close():
+def test_what_came_out_at_the_close_is_owed_to_the_next_close_which_gives_batches():
     job = far("3 hours").sort().open()
     assert [row["kind"] for row in job.push("rows", of(LATE))] == ["stable"]
-    for _ in range(2):
-        with pytest.raises((OverflowError, ValueError)):
-            job.close()
-    owed = job.finish()[""]
+    with pytest.raises((OverflowError, ValueError)):
+        job.close()
+    owed = job.close()
     assert [element.payload for element in owed.elements() if isinstance(element, Insert)] == [{"room": "A"}]
     with pytest.raises(ClosedError):
         job.close()

@@ -19,7 +19,7 @@ def value(key, v):
 
 
 def said(job, *rows):
-    return list(job.take("table", list(rows))[""].elements())
+    return list(job.passes.push("table", list(rows))[""].elements())
 
 
 def test_a_snapshot_that_nobody_knows_better_is_out_at_once_and_taken_back_for_one_who_does():
@@ -66,8 +66,8 @@ def test_a_replica_that_is_attached_again_begins_with_an_empty_table():
 def test_a_plan_that_is_closed_before_a_replica_has_said_a_word_ends_with_the_rows_of_the_others():
     job = table(ab.EveryChange(), ("a", "b")).open()
     relation = Relation()
-    relation.apply(job.take("table", [row("b", "snapshot", 9, 1, "p")])[""])
-    relation.apply(job.finish()[""])
+    relation.apply(job.passes.push("table", [row("b", "snapshot", 9, 1, "p")])[""])
+    relation.apply(job.passes.close()[""])
     assert [(one.start, one.end) for one in relation.events()] == [(9, FOREVER)]
     assert relation.frontier == FOREVER
     assert table(None, ("a", "b")).open().close()[-1] == Stable(FOREVER)

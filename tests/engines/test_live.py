@@ -149,7 +149,7 @@ def test_an_input_that_blocks_is_closed_when_it_returns():
     blocked.handed.release()
     assert blocked.closed.wait()
     assert blocked.reads == 1
-    assert job.status().sources["blocked"].heard == 0
+    assert job.status().sources["blocked"].received == 0
 
 
 def test_a_merge_that_is_forgotten_closes_its_inputs():
@@ -194,7 +194,7 @@ def test_a_merge_goes_on_after_the_elements_that_its_status_counts():
     job = job_of(whole)
     output = []
     for step in range(1, 50):
-        rest = {name: batch[job.heard[name] :] for name, batch in whole.items()}
+        rest = {name: batch[job.passes.received[name] :] for name, batch in whole.items()}
         merged = merge({name: slices(batch, 7) for name, batch in rest.items()}, job, waiting=2)
         for taken, batch in enumerate(merged):
             output.append(batch)
@@ -206,7 +206,7 @@ def test_a_merge_goes_on_after_the_elements_that_its_status_counts():
     else:
         pytest.fail("the merge never came to its end")
     assert difference(relation_of(output), relation_of(workload.replica(0))) is None
-    assert job.heard == {name: len(batch) for name, batch in whole.items()}
+    assert job.passes.received == {name: len(batch) for name, batch in whole.items()}
 
 
 def _table(batches) -> pa.Table:
@@ -302,7 +302,7 @@ def test_holes_are_counted_for_an_input_that_has_promised_everything_and_ended_f
     assert starts_of([next(merged)]) == [1]
     long.handed.release(3)
     assert starts_of(merged) == [2]
-    (kernel,) = (kernel for _, _, kernel in job.flow.kernels())
+    (kernel,) = (kernel for _, _, kernel in job.passes.flow.kernels())
     assert kernel.status().inputs["short"].holes == 1
 
 

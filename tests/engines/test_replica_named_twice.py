@@ -25,7 +25,7 @@ def test_it_is_raised_before_anything_is_used_where_that_is_asked_for():
     job = plan().open()
     with pytest.raises(ValueError, match="sent as one of 'north'"):
         job.push("g", ROWS, replica="north")
-    assert job.status().sources["g"].heard == 0
+    assert job.status().sources["g"].received == 0
 
 
 def test_rows_of_a_mapping_name_the_replica_that_they_are_given_for():

@@ -53,7 +53,7 @@ def out(plan: Callable[[Stream, Stream], Stream], dtype: pa.DataType, seed: int,
     job = plan(one, other).open()
     parts = []
     for begin in range(0, 30, 10):
-        for name in job.sources:
+        for name in job.passes.sources:
             said = job.push(name, form(given[name].slice(begin, 10)))
             parts += said if isinstance(said, list) else said.to_pylist()
     said = job.close()

@@ -94,7 +94,7 @@ def test_elements_that_do_not_fit_are_refused_one_by_one():
 def test_the_numbers_of_elements_count_those_that_did_not_fit():
     job = ab.source("rooms", ELEMENTS).with_columns(x=col("level") * 2).open(on_invalid=Quarantine())
     job.push("rooms", [Insert({"level": "x"}, 1, 2), Insert({"level": 2}, 1, 2)])
-    aside = job.answers.on_invalid
+    aside = job.passes.answers.on_invalid
     job.push("rooms", [Insert({"level": "x"}, 1, 2), Insert({"level": 2**62}, 1, 2)])
     assert [one.position or one.place for one in aside.violations] == [
         "rooms element 1",

@@ -120,7 +120,7 @@ def judge(seed):
     status = job.status()
     assert status.live == 0
     (kernel,) = [
-        stage.kernel for stage in job.flow.stages if isinstance(getattr(stage, "kernel", None), Fold)
+        stage.kernel for stage in job.passes.flow.stages if isinstance(getattr(stage, "kernel", None), Fold)
     ]
     assert kernel.groups.numbers.used == kernel.windows.used == len(kernel.by_start) == 0
 
@@ -270,7 +270,7 @@ def test_groups_come_and_go():
         job.push("s", [Stable(step)])
     assert job.status().operators["session"].live <= 50
     (kernel,) = [
-        stage.kernel for stage in job.flow.stages if isinstance(getattr(stage, "kernel", None), Fold)
+        stage.kernel for stage in job.passes.flow.stages if isinstance(getattr(stage, "kernel", None), Fold)
     ]
     assert kernel.groups.numbers.used <= 50
     assert kernel.windows.capacity <= 64
@@ -282,7 +282,7 @@ def test_one_long_session_keeps_nothing_of_short_ones_that_are_over():
         short = [Insert({"k": 20 * step + n + 1}, step, step + 1) for n in range(20)]
         job.push("s", [Insert({"k": 0}, step, step + 1), *short, Stable(step)])
     (kernel,) = [
-        stage.kernel for stage in job.flow.stages if isinstance(getattr(stage, "kernel", None), Fold)
+        stage.kernel for stage in job.passes.flow.stages if isinstance(getattr(stage, "kernel", None), Fold)
     ]
     assert kernel.frontier == 0
     assert len(kernel.by_start) < 1200

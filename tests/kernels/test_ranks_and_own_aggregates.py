@@ -161,7 +161,7 @@ def test_what_is_carried_is_forgotten_with_its_windows():
         rows = [Insert({"k": n, "t": f"{step} {n}"}, 10 * step, 10 * step + 1) for n in range(100)]
         (found, _) = job.push("s", [*rows, Stable(10 * step + 10)])
         assert found.payload == {"k": 99, "t": f"{step} 99", "rank": 1}
-    (ranking,) = job.flow.stages[-1].kernel.aggregation.arguments.values()
+    (ranking,) = job.passes.flow.stages[-1].kernel.aggregation.arguments.values()
     assert ranking.carried.numbers.used < 2000
 
 

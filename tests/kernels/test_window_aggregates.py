@@ -50,7 +50,7 @@ def test_decimals_are_summed_exactly_and_refused_beyond_their_precision():
 
 def test_texts_that_nobody_needs_are_forgotten():
     job = ab.source("s", {"t": "string"}).window(10).agg(col("t").max()).open()
-    node = job.flow.stages[-1]
+    node = job.passes.flow.stages[-1]
     for step in range(40):
         rows = [Insert({"t": f"{step} {n}"}, 10 * step, 10 * step + 1) for n in range(100)]
         (found, _) = job.push("s", [*rows, Stable(10 * step + 10)])

@@ -112,12 +112,12 @@ def test_groups_come_and_go_and_their_numbers_are_used_again(kind):
         rows = pa.record_batch({"k": named, "v": values})
         start = pa.array([step * 10 + random.randrange(10) for _ in keys]).to_numpy()
         empty = 0 * start
-        job.take("s", Batch(empty.astype("int8"), start, start + 1, empty, rows))
-        for one in job.take("s", Batch.stable(step * 10, rows.schema))[""].elements():
+        job.passes.push("s", Batch(empty.astype("int8"), start, start + 1, empty, rows))
+        for one in job.passes.push("s", Batch.stable(step * 10, rows.schema))[""].elements():
             if isinstance(one, Insert):
                 said[str(one.payload["k"]), one.start] = one.payload["n"], one.payload["s"]
         most = max(most, job.status().live)
-    for one in job.take("s", Batch.stable(FOREVER, rows.schema))[""].elements():
+    for one in job.passes.push("s", Batch.stable(FOREVER, rows.schema))[""].elements():
         if isinstance(one, Insert):
             said[str(one.payload["k"]), one.start] = one.payload["n"], one.payload["s"]
     assert said == meant

@@ -132,7 +132,7 @@ def check(seed: int, operators: Sequence[Operator] = OPERATORS) -> None:
     judged = {f"{n}": plan for n, plan in enumerate(case.plan.operators)}
     outputs = {name: plan.stream for name, plan in judged.items()}
     job = ab.open(outputs)
-    worlds = {name: World() for name in job.sources} | {name: World() for name in judged}
+    worlds = {name: World() for name in job.passes.sources} | {name: World() for name in judged}
     names = {id(plan): name for name, plan in judged.items()}
     for n, (name, piece) in enumerate(case.pieces):
         for element in piece:

@@ -85,7 +85,7 @@ class DrivenJob:
 
     def hear(self, said: list[Said]) -> None:
         """Push rows."""
-        self.output.apply(self.job.take("table", [vars(one) for one in said])[""])
+        self.output.apply(self.job.passes.push("table", [vars(one) for one in said])[""])
 
     def restart(self) -> None:
         """Go on with what was dumped."""
@@ -93,7 +93,7 @@ class DrivenJob:
 
     def finish(self) -> int:
         """Close the job."""
-        self.output.apply(self.job.finish()[""])
+        self.output.apply(self.job.passes.close()[""])
         return self.job.status().live
 
 

@@ -72,7 +72,7 @@ def check(seed, operators=OPERATORS, counts=None):
     stream, text, said = drawn(random, operators)
     job = stream.open()
     out = []
-    for name, piece in interleaved(random, {name: said[name] for name in said if name in job.sources}):
+    for name, piece in interleaved(random, {name: said[name] for name in said if name in job.passes.sources}):
         out += job.push(name, piece)
     claimed, found = stream.properties, facts_of(out)
     wrong = (claimed.facts & SEEN) - found.facts

@@ -142,7 +142,7 @@ def _conclude(
     from anabranch.model.clock import tick_text
 
     status = running.status()
-    rows = sum(source.heard for source in status.sources.values())
+    rows = sum(source.received for source in status.sources.values())
     frontier = status.outputs.get("", next(iter(status.outputs.values())))
     all_refused = 0 < rows <= sum(status.refused.values()) and not counted.out
     finished = options.finish is not False
@@ -156,7 +156,7 @@ def _conclude(
             "refused": dict(status.refused),
             "remarks": status.remarks(),
             **time_field("stable", frontier),
-            "sources": {name: source.heard for name, source in status.sources.items()},
+            "sources": {name: source.received for name, source in status.sources.items()},
             "sink": job.out,
             "finished": finished,
             "open": held,

@@ -16,7 +16,7 @@ from anabranch.engines.embedded.job_status import JobStatus
 from anabranch.engines.embedded.live import WAITING
 from anabranch.engines.embedded.live import live as run_live
 from anabranch.engines.embedded.run import ROWS
-from anabranch.engines.embedded.run import run as run_job
+from anabranch.engines.embedded.run import run as run_passes
 from anabranch.kernels.merge.status import Comparing, Status
 from anabranch.model.batch import Batch, concat
 from anabranch.model.clock import Clock
@@ -44,7 +44,7 @@ class Run(Iterator[Any]):
     @property
     def clock(self) -> Clock:
         """What the ticks of its one output are; of several outputs, numbers."""
-        nodes = list(self.job.outputs.values())
+        nodes = list(self.job.passes.outputs.values())
         return clock_of(nodes[0].clock) if len(nodes) == 1 else Clock.TICKS
 
     def table(self) -> pa.Table:
@@ -52,10 +52,10 @@ class Run(Iterator[Any]):
 
         It is what a file has that `anabranch.write` writes, and a table for pandas, Polars and DuckDB too.
         """
-        nodes = list(self.job.outputs.values())
+        nodes = list(self.job.passes.outputs.values())
         if len(nodes) > 1:
             error = ValueError(
-                f"a table is of one output, and this run has {', '.join(map(repr, self.job.outputs))}"
+                f"a table is of one output, and this run has {', '.join(map(repr, self.job.passes.outputs))}"
             )
             error.add_note("Run each stream by itself, or read the run batch by batch.")
             raise error
@@ -67,7 +67,7 @@ class Run(Iterator[Any]):
         """Each merge of the plan: who led and lagged, and what each replica had, lacked and filled."""
         return {
             name: kernel.status()
-            for name, _, kernel in self.job.flow.kernels()
+            for name, _, kernel in self.job.passes.flow.kernels()
             if isinstance(kernel, Comparing)
         }
 
@@ -127,10 +127,10 @@ def run(
         error.add_note("Write for example run(plan, {'readings': table}).")
         raise error
     job = open_job(streams, state, on_invalid=on_invalid, on_broken=on_broken, on_late=on_late)
-    read = {name: _read(given, job.sources.get(name)) for name, given in inputs.items()}
+    read = {name: _read(given, job.passes.sources.get(name)) for name, given in inputs.items()}
     if live:
-        return Run(job, run_live(job, read, waiting=waiting, on_failure=on_failure))
-    return Run(job, run_job(job, read, rows=rows, finish=finish, progress=progress))
+        return Run(job, run_live(job.passes, read, waiting=waiting, on_failure=on_failure))
+    return Run(job, run_passes(job.passes, read, rows=rows, finish=finish, progress=progress))
 
 
 def _read(given: Any, source: Source | None) -> Any:

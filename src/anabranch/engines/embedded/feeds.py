@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from anabranch.engines.embedded.job import Job
+from anabranch.engines.embedded.passes import Passes
 from anabranch.model.spelling import did_you_mean, nearest
 from anabranch.model.time import BEGINNING
 from anabranch.plan.node import PlanError
@@ -41,9 +41,9 @@ class Feed:
         """What it is called, for people."""
         return " ".join(part for part in (self.source, self.replica, self.channel) if part)
 
-    def reached(self, job: Job) -> int:
+    def reached(self, passes: Passes) -> int:
         """How far it has come."""
-        gate = job.gates[self.source]
+        gate = passes.gates[self.source]
         if not self.replica and not self.channel:
             return min(map(gate.stable, gate.replicas), default=BEGINNING)
         return gate.channels.reached(self.replica, self.channel)
@@ -58,20 +58,20 @@ class Readable(Protocol):
         ...
 
 
-def feeds_of(job: Job, inputs: Mapping[str, Any], *, live: bool = False) -> list[Feed]:
-    """The feeds of all sources of a job."""
-    _check_inputs(job, inputs)
-    found = {name: _feeds(job.sources[name], given, live=live) for name, given in inputs.items()}
+def feeds_of(passes: Passes, inputs: Mapping[str, Any], *, live: bool = False) -> list[Feed]:
+    """The feeds of all sources of a passes."""
+    _check_inputs(passes, inputs)
+    found = {name: _feeds(passes.sources[name], given, live=live) for name, given in inputs.items()}
     for name, feeds in found.items():
-        _check_replicas(job, job.sources[name], feeds)
+        _check_replicas(passes, passes.sources[name], feeds)
     return [feed for feeds in found.values() for feed in feeds]
 
 
-def enter(job: Job, feeds: Iterable[Feed]) -> None:
+def enter(passes: Passes, feeds: Iterable[Feed]) -> None:
     """Let all in that are going to speak, so that nobody is late only because others were read first."""
     for feed in feeds:
         if feed.replica or feed.channel:
-            job.gates[feed.source].expect(feed.replica, feed.channel or None)
+            passes.gates[feed.source].expect(feed.replica, feed.channel or None)
 
 
 def _feeds(source: Source, given: Any, *, live: bool) -> list[Feed]:
@@ -90,13 +90,13 @@ def _extent(items: Any) -> Extent | None:
     return Extent(len(items)) if isinstance(items, list | tuple) else None
 
 
-def _check_replicas(job: Job, source: Source, feeds: list[Feed]) -> None:
+def _check_replicas(passes: Passes, source: Source, feeds: list[Feed]) -> None:
     """Raise where a setting names a replica that is not read, where all that are read are known by name.
 
     A job that goes on from a state may have heard others before.
     """
     there = tuple(dict.fromkeys(feed.replica for feed in feeds))
-    if not source.replicated or not all(there) or not there or job.heard[source.name]:
+    if not source.replicated or not all(there) or not there or passes.received[source.name]:
         return
     named = named_in(source.lossy, source.silent, source.awaited)
     with source.line.named():
@@ -108,23 +108,24 @@ def _check_replicas(job: Job, source: Source, feeds: list[Feed]) -> None:
         )
 
 
-def _misspelt(job: Job, inputs: Mapping[str, Any], name: str) -> str:
+def _misspelt(passes: Passes, inputs: Mapping[str, Any], name: str) -> str:
     """The input that was perhaps meant for a source."""
-    meant = nearest(name, [one for one in inputs if one not in job.sources])
+    meant = nearest(name, [one for one in inputs if one not in passes.sources])
     return "" if meant is None else f"; is it {meant!r} that was given for it?"
 
 
-def _check_inputs(job: Job, inputs: Mapping[str, Any]) -> None:
+def _check_inputs(passes: Passes, inputs: Mapping[str, Any]) -> None:
     """Raise where inputs are not the sources of a plan."""
-    for name in job.sources:
+    for name in passes.sources:
         if name not in inputs:
             error = PlanError(
-                f"the plan has a source {name!r}, and nothing is given for it{_misspelt(job, inputs, name)}"
+                f"the plan has a source {name!r}, and nothing is given for it"
+                f"{_misspelt(passes, inputs, name)}"
             )
             error.add_note(f"Given are {', '.join(map(repr, inputs)) or 'none'}.")
             raise error
     for name in inputs:
-        if name not in job.sources:
-            error = PlanError(f"the plan has no source {name!r}{did_you_mean(name, job.sources)}")
-            error.add_note(f"Its sources are {', '.join(map(repr, job.sources))}.")
+        if name not in passes.sources:
+            error = PlanError(f"the plan has no source {name!r}{did_you_mean(name, passes.sources)}")
+            error.add_note(f"Its sources are {', '.join(map(repr, passes.sources))}.")
             raise error

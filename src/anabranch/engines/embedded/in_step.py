@@ -1,8 +1,8 @@
 """Recorded inputs read side by side, in an order that depends on nothing but what they say."""
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sized
 from contextlib import closing
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from anabranch.engines.embedded.merger import Merger
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.relation import as_batch
 from anabranch.model.time import BEGINNING, FOREVER
+from anabranch.progress.channel_rows import Elements
+
+_Piece = TypeVar("_Piece", bound=Sized)
 
 
 def in_step(
@@ -36,8 +39,7 @@ def in_step(
     """
     if rows < 1:
         raise ValueError(f"a slice has at least 1 element, not {rows}")
-    sources = {name: items_of(source) for name, source in inputs.items()}
-    return _slices(sources, rows)
+    return _slices(inputs, rows)
 
 
 def merge_in_step(
@@ -71,41 +73,61 @@ def _merged(
                 yield output
 
 
-def _slices(sources: dict[str, Iterator[Any]], rows: int) -> Generator[tuple[str, Batch], None, None]:
-    reached = dict.fromkeys(sources, (BEGINNING, 0))
-    read = {name: Batch.of([]) for name in sources}
+def in_turn(
+    pieces: Mapping[str, Iterator[_Piece]], reached: Callable[[str], int], ends_time: Callable[[_Piece], bool]
+) -> Generator[tuple[str, _Piece | None], None, None]:
+    """Pieces of several inputs, always the next of the one that has ``reached`` least; at its end None.
+
+    Of several that have reached as much it is the one that has given the least, and then the first. A piece
+    that ``ends_time`` begins with a stable(FOREVER): it waits until all others have come to theirs.
+    """
+    given, held = dict.fromkeys(pieces, 0), dict[str, _Piece]()
+    sending, closing = set(pieces), set[str]()
+    while sending:
+        name = min(
+            (one for one in pieces if one in sending),
+            key=lambda one: (1, 0, given[one]) if one in closing else (0, reached(one), given[one]),
+        )
+        piece = held.pop(name) if name in held else next(pieces[name], None)
+        if piece is None:
+            sending.remove(name)
+        elif ends_time(piece) and name not in closing:
+            closing.add(name)
+            held[name], given[name] = piece, 0
+            continue
+        else:
+            given[name] += len(piece)
+        yield name, piece
+
+
+def _slices(inputs: Mapping[str, Iterable[Any]], rows: int) -> Generator[tuple[str, Batch], None, None]:
+    reached = dict.fromkeys(inputs, BEGINNING)
+    pieces = {name: _pieces(source, rows) for name, source in inputs.items()}
     try:
-        while reached:
-            name = min(reached, key=reached.__getitem__)
-            stable, said = reached[name]
-            if not len(read[name]):
-                read[name] = _next(sources[name])
-            cut = rows if stable == FOREVER else _before_the_end_of_time(read[name][:rows])
-            if len(read[name]) and not cut:
-                reached[name] = (FOREVER, 0)
-                continue
-            batch, read[name] = read[name][:cut], read[name][cut:]
-            if len(batch):
-                stables = batch.start[batch.kind == Kind.STABLE]
-                reached[name] = (int(np.max(stables, initial=stable)), said + len(batch))
-            else:
-                del reached[name]
+        for name, piece in in_turn(pieces, reached.__getitem__, lambda one: end_of_time(one) == 0):
+            batch = Batch.of([]) if piece is None else piece
+            stables = batch.start[batch.kind == Kind.STABLE]
+            reached[name] = int(np.max(stables, initial=reached[name]))
             yield name, batch
     finally:
-        for source in sources.values():
-            close(source)
+        for source in pieces.values():
+            source.close()
 
 
-def _before_the_end_of_time(batch: Batch) -> int:
+def _pieces(source: Iterable[Any], rows: int) -> Generator[Batch, None, None]:
+    """What an input gives, in batches of at most so many elements, cut before a stable(FOREVER)."""
+    items = items_of(source)
+    try:
+        for item in items:
+            batch = as_batch(item)
+            for begin in range(0, len(batch), rows):
+                piece = batch[begin : begin + rows]
+                yield from filter(len, (piece[: end_of_time(piece)], piece[end_of_time(piece) :]))
+    finally:
+        close(items)
+
+
+def end_of_time(elements: Elements) -> int:
     """How many elements come before a stable(FOREVER)."""
-    closing = np.flatnonzero((batch.kind == Kind.STABLE) & (batch.start == FOREVER))
-    return int(closing[0]) if len(closing) else len(batch)
-
-
-def _next(source: Iterator[Any]) -> Batch:
-    """The next batch that says anything; an empty one at the end."""
-    for item in source:
-        batch = as_batch(item)
-        if len(batch):
-            return batch
-    return Batch.of([])
+    found = np.flatnonzero((elements.kind == Kind.STABLE) & (elements.start == FOREVER))
+    return int(found[0]) if len(found) else len(elements)

@@ -13,7 +13,7 @@ from anabranch.plan.unmerged import unmerged_lossy
 from anabranch.rows.replica_names import named_in, names_without_rows
 
 if TYPE_CHECKING:
-    from anabranch.engines.embedded.job import Job
+    from anabranch.engines.embedded.passes import Passes
 
 EXAMPLES = 3
 """How many disagreements are written out in the text of a status."""
@@ -23,7 +23,7 @@ EXAMPLES = 3
 class SourceStatus:
     """One source: how much it has given, and how far each of its replicas is."""
 
-    heard: int
+    received: int
     frontier: int
     """The least of its attached replicas."""
     replicas: dict[str, int]
@@ -80,7 +80,7 @@ class JobStatus:
 
     def __str__(self) -> str:
         lines = [
-            f"{name}: {one.heard:,} in, stable to {one.dial.text(one.frontier)}"
+            f"{name}: {one.received:,} in, stable to {one.dial.text(one.frontier)}"
             for name, one in self.sources.items()
         ]
         for name, report in self.operators.items():
@@ -95,42 +95,45 @@ class JobStatus:
         return "\n".join(lines)
 
 
-def status_of(job: "Job") -> JobStatus:
-    """What a job is doing."""
+def status_of(passes: "Passes") -> JobStatus:
+    """What a plan that runs in this process is doing."""
+    passes.check_usable()
     sources = {}
-    unmerged = unmerged_lossy(job.outputs.values())
-    for name, gate in job.gates.items():
+    unmerged = unmerged_lossy(passes.outputs.values())
+    for name, gate in passes.gates.items():
         replicas = {who: gate.stable(who) for who in gate.replicas}
         least = min(replicas.values(), default=BEGINNING)
         lossy = [unmerged[name]] if name in unmerged else []
-        remarks = (*_unmet(job, name), *_odd_keys(job, name), *lossy)
-        sources[name] = SourceStatus(job.heard[name], least, replicas, job.dials[name], remarks)
-    outputs = {name: job.flow.frontier(name) for name in job.flow.output}
-    dials = {name: dial_of(node.clock) for name, node in job.outputs.items()}
+        remarks = (*_unmet(passes, name), *_odd_keys(passes, name), *lossy)
+        sources[name] = SourceStatus(passes.received[name], least, replicas, passes.dials[name], remarks)
+    outputs = {name: passes.flow.frontier(name) for name in passes.flow.output}
+    dials = {name: dial_of(node.clock) for name, node in passes.outputs.items()}
     removed, disagreements, disagreeing = {}, {}, {}
-    for name, node, kernel in job.flow.kernels():
+    for name, node, kernel in passes.flow.kernels():
         if isinstance(kernel, Comparing):
             status = kernel.status()
             removed[name] = {who: one.removed for who, one in status.inputs.items()}
             disagreements[name] = {who: one.disagreements for who, one in status.inputs.items()}
             disagreeing[name] = tuple(one.text(clock_of(node.clock)) for one in status.disagreements)
-    reports = job.flow.reports()
-    return JobStatus(sources, outputs, reports, dict(job.refused), dials, removed, disagreements, disagreeing)
+    reports = passes.flow.reports()
+    return JobStatus(
+        sources, outputs, reports, dict(passes.refused), dials, removed, disagreements, disagreeing
+    )
 
 
-def _odd_keys(job: "Job", name: str) -> list[str]:
+def _odd_keys(passes: "Passes", name: str) -> list[str]:
     """Keys of rows that are no columns, and columns that no row had, in words."""
-    source = job.sources[name]
+    source = passes.sources[name]
     if source.layout is None or source.columns is None:
         return []
-    return job.keys[name].remarks(source.columns.names, (source.layout.replica,))
+    return passes.keys[name].remarks(source.columns.names, (source.layout.replica,))
 
 
-def _unmet(job: "Job", name: str) -> tuple[str, ...]:
+def _unmet(passes: "Passes", name: str) -> tuple[str, ...]:
     """What settings of a source name and no row was of, in words."""
-    source, gate = job.sources[name], job.gates[name]
-    if not source.replicated or not job.heard[name]:
+    source, gate = passes.sources[name], passes.gates[name]
+    if not source.replicated or not passes.received[name]:
         return ()
     there = sorted(gate.attendance.met())
     named = named_in(source.lossy, source.silent, source.awaited)
-    return tuple(names_without_rows(named, there, job.heard[name]))
+    return tuple(names_without_rows(named, there, passes.received[name]))

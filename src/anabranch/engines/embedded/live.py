@@ -11,7 +11,7 @@ from typing import Any
 
 from anabranch.engines.embedded.feeds import Feed, enter, feeds_of
 from anabranch.engines.embedded.inbox import Ended, Inbox
-from anabranch.engines.embedded.job import Job
+from anabranch.engines.embedded.passes import Passes
 from anabranch.engines.embedded.run import ended
 from anabranch.model.batch import Batch
 from anabranch.model.validity import InvalidElementError
@@ -21,25 +21,25 @@ WAITING = 4
 
 
 def live(
-    job: Job,
+    passes: Passes,
     inputs: Mapping[str, Any],
     *,
     waiting: int = WAITING,
     on_failure: Callable[[str, BaseException], object] | None = None,
 ) -> Generator[dict[str, Batch], None, None]:
-    """What comes out of a job, by output, as its sources speak.
+    """What comes out of a plan, by output, as its sources speak.
 
     ``on_failure`` is told the feed that failed and the error as soon as that happens; without it the first
-    error is raised when all others have ended. Closing the generator closes the feeds; the job stays as it is
-    after the last piece, and all that came of it has been given out.
+    error is raised when all others have ended. Closing the generator closes the feeds; the plan
+    stays as it is after the last piece, and all that came of it has been given out.
     """
     if waiting < 1:
         raise ValueError(f"an input is read at least 1 piece ahead, not {waiting}")
-    return _live(job, feeds_of(job, inputs, live=True), waiting, on_failure)
+    return _live(passes, feeds_of(passes, inputs, live=True), waiting, on_failure)
 
 
 def _live(
-    job: Job,
+    passes: Passes,
     feeds: Sequence[Feed],
     waiting: int,
     on_failure: Callable[[str, BaseException], object] | None,
@@ -47,14 +47,14 @@ def _live(
     failures: dict[str, BaseException] = {}
     speaking = {feed.label: feed for feed in feeds}
     inbox = Inbox({feed.label: feed.items for feed in feeds}, waiting)
-    enter(job, feeds)
+    enter(passes, feeds)
     try:
         inbox.open()
         while speaking:
             label, said = inbox.take()
             if label not in speaking:
                 continue
-            output, error = _taken(job, speaking[label], said)
+            output, error = _taken(passes, speaking[label], said)
             yield from _some(output)
             if error is None and not isinstance(said, Ended):
                 continue
@@ -64,23 +64,23 @@ def _live(
                 failures[label] = error
             elif error is not None and on_failure is not None:
                 on_failure(label, error)
-            yield from _some(ended(job, feed, speaking.values(), closes=False))
+            yield from _some(ended(passes, feed, speaking.values(), closes=False))
     finally:
         inbox.close()
     if failures:
         raise _first(failures)
 
 
-def _taken(job: Job, feed: Feed, said: Any) -> tuple[dict[str, Batch], BaseException | None]:
+def _taken(passes: Passes, feed: Feed, said: Any) -> tuple[dict[str, Batch], BaseException | None]:
     """What comes out, and why the input has failed if it has."""
     if isinstance(said, Ended):
         return {}, said.error
     try:
-        return job.take(feed.source, said, feed.replica or None), None
+        return passes.push(feed.source, said, feed.replica or None), None
     except InvalidElementError as refused:
         return refused.output or {}, refused
     except (ValueError, TypeError, OverflowError) as refused:
-        if job.flow.midway:
+        if passes.flow.midway:
             raise
         return {}, refused
 

@@ -11,18 +11,17 @@ Memory: what the plan holds, and one piece of each feed.
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from anabranch.engines.embedded.feeds import Feed, enter, feeds_of
+from anabranch.engines.embedded.in_step import end_of_time, in_turn
 from anabranch.engines.embedded.inbox import close, items_of
 from anabranch.engines.embedded.intake import Intake
-from anabranch.engines.embedded.job import Job
-from anabranch.model.batch import Batch, Kind
+from anabranch.engines.embedded.passes import Passes
+from anabranch.model.batch import Batch
 from anabranch.model.relation import as_batch
 from anabranch.model.time import FOREVER
 from anabranch.plan.source import Source
-from anabranch.progress.channel_rows import Elements
 
 ROWS = 4_096
 """Rows or elements of one push, at most."""
@@ -31,72 +30,70 @@ ALONE = 65_536
 
 
 def run(
-    job: Job,
+    passes: Passes,
     inputs: Mapping[str, Any],
     *,
     rows: int = ROWS,
     finish: bool = True,
     progress: Callable[[float], object] | None = None,
 ) -> Generator[dict[str, Batch], None, None]:
-    """What comes out of a job, by output, as its sources are read to their ends.
+    """What comes out of a plan, by output, as its sources are read to their ends.
 
     ``progress`` is told how much of what has a known size has been read, from 0 to 1. Unless they are to
-    ``finish``, sources stay as they are after their last row, and the job can be dumped.
+    ``finish``, sources stay as they are after their last row, and the plan can be dumped.
     """
     if rows < 1:
         raise ValueError(f"a push has at least 1 row or element, not {rows}")
-    feeds = feeds_of(job, inputs)
+    feeds = feeds_of(passes, inputs)
     if len(feeds) == 1 and rows == ROWS:
         rows = ALONE
-    return _run(job, feeds, rows, progress, finish=finish)
+    return _run(passes, feeds, rows, progress, finish=finish)
 
 
 def _run(
-    job: Job, feeds: Sequence[Feed], rows: int, progress: Callable[[float], object] | None, *, finish: bool
+    passes: Passes,
+    feeds: Sequence[Feed],
+    rows: int,
+    progress: Callable[[float], object] | None,
+    *,
+    finish: bool,
 ) -> Generator[dict[str, Batch], None, None]:
-    slices = {feed.label: _slices(job.sources[feed.source], feed, rows) for feed in feeds}
-    speaking = {feed.label: feed for feed in feeds}
-    closing: dict[str, Any] = {}
-    taken = dict.fromkeys(speaking, 0)
+    sending = {feed.label: feed for feed in feeds}
+    slices = {feed.label: _slices(passes.sources[feed.source], feed, rows) for feed in feeds}
     try:
-        enter(job, feeds)
-        while speaking:
-            label = min(speaking, key=lambda one: (one in closing, speaking[one].reached(job), taken[one]))
-            feed, piece = speaking[label], closing.pop(label, None) or next(slices[label], None)
-            if piece is not None and _ends_time(piece) and {*closing, label} != {*speaking}:
-                closing[label] = piece
-                continue
+        enter(passes, feeds)
+        for label, piece in in_turn(slices, lambda one: sending[one].reached(passes), _ends_time):
+            feed = sending[label]
             output: dict[str, Batch] = {}
             if piece is not None:
-                taken[label] += len(piece)
-                output = job.take(feed.source, piece, feed.replica or None)
+                output = passes.push(feed.source, piece, feed.replica or None)
             else:
-                del speaking[label]
+                del sending[label]
                 if finish:
-                    output = ended(job, feed, speaking.values(), closes=True)
+                    output = ended(passes, feed, sending.values(), closes=True)
             if progress is not None:
                 progress(_done(feeds))
             if any(len(batch) for batch in output.values()):
                 yield output
         if finish and not feeds:
-            yield job.finish()
+            yield passes.close()
     finally:
         for source in slices.values():
             close(source)
 
 
-def ended(job: Job, feed: Feed, others: Collection[Feed], *, closes: bool) -> dict[str, Batch]:
+def ended(passes: Passes, feed: Feed, others: Collection[Feed], *, closes: bool) -> dict[str, Batch]:
     """What comes out when a feed is at its end and others speak; the last one ``closes`` all, or does not."""
     same_source = [other for other in others if other.source == feed.source]
     if not others and closes:
-        return job.finish()
+        return passes.close()
     if not same_source:
-        return job.end(feed.source, closes=closes)
+        return passes.end_source(feed.source, closes=closes)
     if any(other.replica == feed.replica for other in same_source):
-        return job.fall_silent(feed.source, feed.replica, feed.channel)
-    if job.gates[feed.source].stable(feed.replica) == FOREVER:
+        return passes.end_channel(feed.source, feed.replica, feed.channel)
+    if passes.gates[feed.source].stable(feed.replica) == FOREVER:
         return {}
-    return job.leave(feed.source, feed.replica)
+    return passes.detach(feed.source, feed.replica)
 
 
 def _done(feeds: Sequence[Feed]) -> float:
@@ -111,7 +108,7 @@ def _slices(source: Source, feed: Feed, rows: int) -> Iterator[Any]:
     try:
         for item in items:
             if isinstance(item, Intake):
-                yield from filter(len, item.cut(_end_of_time))
+                yield from filter(len, item.cut(end_of_time))
                 continue
             whole = _piece(source, item)
             if feed.extent is not None:
@@ -139,7 +136,7 @@ def _piece(source: Source, item: Any) -> Batch | list[Any] | pa.RecordBatch:
 
 def _before_and_from_the_end_of_time(piece: Any) -> Iterator[Any]:
     """A piece, cut before the first stable(FOREVER): it is said when all feeds have come to theirs."""
-    cut = _end_of_time(piece) if isinstance(piece, Batch) else len(piece)
+    cut = end_of_time(piece) if isinstance(piece, Batch) else len(piece)
     if cut:
         yield piece[:cut]
     if cut < len(piece):
@@ -148,11 +145,5 @@ def _before_and_from_the_end_of_time(piece: Any) -> Iterator[Any]:
 
 def _ends_time(piece: Any) -> bool:
     if isinstance(piece, Intake):
-        return len(piece.rows) > 0 and len(piece.cut(_end_of_time)[0].rows) < len(piece.rows)
-    return isinstance(piece, Batch) and _end_of_time(piece) == 0
-
-
-def _end_of_time(batch: Elements) -> int:
-    """How many elements come before a stable(FOREVER)."""
-    found = np.flatnonzero((batch.kind == Kind.STABLE) & (batch.start == FOREVER))
-    return int(found[0]) if len(found) else len(batch)
+        return len(piece.rows) > 0 and len(piece.cut(end_of_time)[0].rows) < len(piece.rows)
+    return isinstance(piece, Batch) and end_of_time(piece) == 0
