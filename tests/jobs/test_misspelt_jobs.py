@@ -412,3 +412,11 @@ def test_a_check_reports_a_lossy_source_that_no_merge_uses(place, capsys):
     (place / "job.toml").write_text(WINDOWS.replace("disorder = 20", "disorder = 20\nlossy = true", 1))
     assert main(["run", str(place / "job.toml"), "--engine", "embedded", "--check"]) == 0
     assert "readings: it is declared lossy, and no merge uses that" in capsys.readouterr().err
+
+
+def test_a_picture_or_text_of_a_plan_is_refused_where_it_names_a_replica_that_is_not_there(place, capsys):
+    (place / "job.toml").write_text(
+        REPLICAS.replace('replicas = ["north", "south"]', "").replace('lossy = ["north"]', 'lossy = ["nort"]')
+    )
+    assert main(["explain", str(place / "job.toml")]) == 2
+    assert "lossy names replica 'nort'" in capsys.readouterr().err

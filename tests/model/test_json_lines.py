@@ -198,3 +198,16 @@ def test_times_are_written_as_what_they_are_and_read_back(clock, tick, text):
 def test_a_time_that_no_calendar_has_is_not_written_as_one():
     with pytest.raises(UnwritableError, match="no calendar has"):
         encode(Stable(2**62), clock=Clock.MOMENTS)
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ('{"kind":"insert","strat":3,"end":9,"payload":{}}', "start"),
+        ('{"kind":"insrt","start":3,"end":9,"payload":{}}', "insert"),
+        ('{"kind":"attach","input":"a","form":3}', "from"),
+    ],
+)
+def test_a_misspelt_key_or_kind_is_named_with_the_one_that_was_meant(line, meant):
+    with pytest.raises(MalformedError, match=f"did you mean '{meant}'?"):
+        decode(line)

@@ -34,8 +34,11 @@ def run(options: argparse.Namespace) -> int:
     """Tell the plan of a job."""
     from anabranch.connectors.files.writing import whole
     from anabranch.jobs.job_file import read_job
+    from anabranch.jobs.source_checks import check_replica_names
 
     job = read_job(options.file)
+    for source in job.sources.values():
+        check_replica_names(job, source)
     words = job.explained.explain()
     if options.picture:
         with whole(options.picture) as file:

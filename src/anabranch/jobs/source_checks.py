@@ -34,8 +34,7 @@ def check_source(job: Job, source: Source, *, asks: bool) -> None:
         topics = given.kafka.feeds(job)
         for topic in topics.topics.values() if asks else ():
             Cluster(topic, topics.patience).partitions()
-    if source.replicated:
-        _check_replicas(source, _replicas_there(job, given))
+    check_replica_names(job, source)
     if isinstance(given, SourceSection) and given.delta is not None:
         _check_tables(given.delta.feeds(job), source)
     path = path_of(job, given)
@@ -60,7 +59,9 @@ def path_of(job: Job, given: Any) -> Path | None:
     return next(iter(places_of(job, given)), None)
 
 
-def _check_replicas(source: Source, there: Collection[str]) -> None:
+def check_replica_names(job: Job, source: Source) -> None:
+    """Raise where settings name a replica that is none of those that are there, as far as these are known."""
+    there = _replicas_there(job, job.ends[source.name]) if source.replicated else ()
     if there:
         named = named_in(source.lossy, source.silent, source.awaited)
         check_replicas(

@@ -15,15 +15,17 @@ is nested deeper than 200 levels, and of equal keys in one object the last one c
 """
 
 import math
+import re
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
-from typing import Any, TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never, get_args
 
 import msgspec
 
 from anabranch.errors import AnabranchError
 from anabranch.model.clock import Clock, iso_text, one_clock, tick_of_iso
 from anabranch.model.elements import Adjust, Attach, Control, Detach, Element, Insert, Payload, Stable, Tagged
+from anabranch.model.spelling import did_you_mean
 from anabranch.model.time import BEGINNING, FOREVER
 
 Item: TypeAlias = Element | Tagged
@@ -101,7 +103,7 @@ def read(line: bytes | str) -> tuple[Item, Clock | None]:
     except RecursionError:
         raise _too_deep() from None
     except (msgspec.DecodeError, UnicodeDecodeError) as reason:
-        raise MalformedError(str(reason)) from None
+        raise MalformedError(f"{reason}{_meant(str(reason))}") from None
     if len(line) > 2 * LEVELS and isinstance(record, _Insert | _Adjust):
         check_depth([record.payload], line)
     times = _Times()
@@ -110,6 +112,15 @@ def read(line: bytes | str) -> tuple[Item, Clock | None]:
     except (OverflowError, ValueError) as reason:
         raise MalformedError(str(reason)) from None
     return (element if record.input is None else Tagged(record.input, element)), times.clock
+
+
+def _meant(reason: str) -> str:
+    """The end of a message about a key or a kind that no record has."""
+    if kind := re.search(r"Invalid value '(.*)' - at `\$\.kind`", reason):
+        return did_you_mean(kind[1], [one.__struct_config__.tag for one in get_args(_Record)])
+    key = re.search(r"unknown field `(.*)`", reason)
+    known = {"kind", *(name for one in get_args(_Record) for name in one.__struct_encode_fields__)}
+    return did_you_mean(key[1], sorted(known)) if key else ""
 
 
 class _Times:
