@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -418,3 +419,18 @@ def test_a_query_on_spark_is_not_finished(place, capsys):
     (place / "job.toml").write_text(LATE_WINDOWS.replace('file = "out.jsonl"', 'path = "out"'))
     assert main(["run", str(place / "job.toml"), "--once", "--finish"]) == 2
     assert "goes on from its checkpoint: leave --finish out" in capsys.readouterr().err
+
+
+def test_a_header_with_a_column_that_a_job_does_not_read_needs_no_name_for_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("feeds").mkdir()
+    Path("feeds/1.csv").write_text("at,level,\n1,5,\n2,6,\n")
+    Path("plan.py").write_text(
+        "import anabranch as ab\n"
+        'stream = ab.source("feed", {"at": "int64", "level": "int64"}, start="at", disorder=0)\n'
+        'SOURCES = {"feed": "feeds"}\n'
+        'SINK = {"file": "out.jsonl"}\n'
+    )
+    assert main(["run", "plan.py", "--engine", "embedded"]) == 0
+    rows = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    assert [row["payload"]["level"] for row in rows if row["kind"] == "insert"] == [5, 6]

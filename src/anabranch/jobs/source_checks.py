@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
+from anabranch.connectors.files.csv_header import header_names
 from anabranch.connectors.files.formats import ROW_ENDINGS, Format, format_of
 from anabranch.connectors.files.local_path import path_meant
 from anabranch.connectors.folder.listing import listing
@@ -93,7 +92,7 @@ def _check_tables(changes: DeltaFeeds, source: Source) -> None:
     replica = None if source.layout is None else source.layout.replica
     added = (changes.op, changes.time, changes.version, replica)
     for path in changes.tables.values():
-        _check_names(source, path, opened(path).columns, added)
+        _check_names(source, path, opened(path).columns.names, added)
 
 
 def _files(path: Path) -> list[Path]:
@@ -109,22 +108,25 @@ def _files(path: Path) -> list[Path]:
 
 
 def _check_columns(source: Source, file: Path) -> None:
-    if format_of(file.name) is Format.JSON_LINES:
+    form = format_of(file.name)
+    if form is Format.JSON_LINES:
+        return
+    names = header_names(str(file)) if form is Format.CSV else file_schema(str(file)).names
+    if names is None:
         return
     of_folder = None if source.layout is None else source.layout.replica
-    _check_names(source, str(file), file_schema(str(file)), (of_folder,))
+    _check_names(source, str(file), names, (of_folder,))
 
 
-def _check_names(source: Source, place: str, there: pa.Schema, added: Collection[str | None]) -> None:
+def _check_names(source: Source, place: str, there: Sequence[str], added: Collection[str | None]) -> None:
     """Raise where rows have not the columns of a source, but for those that are added to them."""
     assert source.columns is not None, "rows have columns"
     for name in source.columns.names:
-        if name not in there.names and name not in added:
+        if name not in there and name not in added:
             error = SchemaError(
-                f"{place} has no column {name!r}, and source {source.name!r} has"
-                f"{did_you_mean(name, there.names)}"
+                f"{place} has no column {name!r}, and source {source.name!r} has{did_you_mean(name, there)}"
             )
-            error.add_note(f"Its columns are {', '.join(map(repr, there.names))}.")
+            error.add_note(f"Its columns are {', '.join(map(repr, there))}.")
             raise error
 
 

@@ -48,6 +48,7 @@ def source(asked: Request) -> Iterator[Finding]:
 
 
 def _folder(place: Path, source: SourceSection) -> Finding:
+    from anabranch.connectors.files.csv_header import header_names
     from anabranch.connectors.files.formats import Format, format_of
     from anabranch.connectors.files.local_path import path_meant
     from anabranch.connectors.folder.listing import listing
@@ -72,7 +73,9 @@ def _folder(place: Path, source: SourceSection) -> Finding:
         )
     for file in files:
         try:
-            if file in typed:
+            if source.schema is not None and format_of(file.name) is Format.CSV:
+                header_names(str(file))
+            elif file in typed:
                 file_schema(str(file))
             else:
                 file.open().close()

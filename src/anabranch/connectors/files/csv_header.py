@@ -5,6 +5,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO
 
 from anabranch.connectors.files.csv_records import Records, pass_mark, quoting_error, record_blocks
@@ -39,6 +40,13 @@ def csv_header(file: IO[bytes], path: str) -> CsvHeader | None:
             if text.strip():
                 return CsvHeader(_names(text, path), before, line + text.count(b"\n"))
     return None
+
+
+def header_names(path: str) -> tuple[str, ...] | None:
+    """The names in the header of a file; None: there is nothing in it."""
+    with Path(path).open("rb") as file:
+        header = csv_header(file, path)
+    return None if header is None else header.names
 
 
 def _names(text: bytes, path: str) -> tuple[str, ...]:

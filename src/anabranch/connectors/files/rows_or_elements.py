@@ -6,7 +6,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.connectors.files.csv_header import csv_header
+from anabranch.connectors.files.csv_header import header_names
 from anabranch.connectors.files.formats import STANDARD, Format, checked_format
 from anabranch.model.batch import KINDS
 
@@ -19,14 +19,14 @@ def holds_rows(path: str, format: str | None = None) -> bool | None:  # noqa: A0
     if path == STANDARD or Path(path).is_dir():
         return False
     match checked_format(path, format, None):
-        case Format.PARQUET:
-            return _are_rows(pq.read_schema(path).names)
-        case Format.ARROW:
-            return _are_rows(_arrow_names(path))
+        case Format.PARQUET | Format.ARROW as form:
+            try:
+                return _are_rows(pq.read_schema(path).names if form is Format.PARQUET else _arrow_names(path))
+            except pa.ArrowException:
+                return None
         case Format.CSV:
-            with Path(path).open("rb") as file:
-                header = csv_header(file, path)
-            return None if header is None else _are_rows(header.names)
+            names = header_names(path)
+            return None if names is None else _are_rows(names)
         case Format.JSON_LINES:
             return _lines_are_rows(path)
         case _:
