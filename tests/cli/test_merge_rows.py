@@ -192,3 +192,53 @@ def test_times_without_a_zone_are_in_the_one_that_is_given(folder, capsys):
 def test_none_is_lossy_of_elements_unless_it_is_said(folder, capsys):
     Path("e.jsonl").write_text(ELEMENTS)
     assert merge("e.jsonl", "--lossy", "none", "-o", "m.jsonl") == 0
+
+
+@pytest.mark.parametrize("command", [["show"], ["check"], ["diff", "e.jsonl"], ["convert", "-"]])
+def test_rows_given_to_a_command_for_elements_are_refused_with_the_way_out(folder, capsys, command):
+    Path("e.jsonl").write_text(ELEMENTS)
+    name, *others = command
+    assert main([name, "north.csv", *others]) == 2
+    error = capsys.readouterr().err
+    assert "north.csv holds plain rows, and the elements of a recorded stream are asked for" in error
+    assert "anabranch merge north.csv --start COLUMN" in error
+
+
+@pytest.mark.parametrize("command", [["show"], ["check"], ["diff", "e.jsonl"], ["convert", "out.parquet"]])
+def test_the_types_of_elements_in_csv_are_printed_once(folder, capsys, command):
+    Path("e.jsonl").write_text(ELEMENTS)
+    Path("e.csv").write_text("kind,start,end,a\ninsert,1,2,1\n")
+    name, *others = command
+    assert main([name, "e.csv", *others]) == 0
+    words = "columns of e.csv, by their first 1,000 rows: kind string, start int64, end int64, a int64"
+    assert capsys.readouterr().err.count(words) == 1
+
+
+JOB = """
+[source]
+path = "feeds"
+{schema}
+[merge]
+start = "at"
+duration = "5 minutes"
+disorder = "1 minute"
+replica = "replica"
+lossy = true
+
+[sink]
+file = "out.jsonl"
+"""
+
+
+@pytest.mark.parametrize(
+    ("schema", "times"), [("", 1), ('schema = "at timestamp, room string, level long"', 0)]
+)
+def test_a_job_without_a_schema_prints_the_types_of_the_first_rows(folder, capsys, schema, times):
+    for name in ("north", "south"):
+        Path("feeds", name).mkdir(parents=True)
+        Path(f"{name}.csv").rename(Path("feeds", name, "1.csv"))
+    Path("job.toml").write_text(JOB.format(schema=schema))
+    assert main(["run", "job.toml", "--engine", "embedded"]) == 0
+    types = "at timestamp[us, tz=UTC], room string, level int64"
+    assert capsys.readouterr().err.count(f"by their first 1,000 rows: {types}") == times
+    assert levels("out.jsonl") == [0, 1, 2, 3, 4, 9]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -90,6 +92,23 @@ def policy_of(options: argparse.Namespace) -> Policy:
     if options.quarantine:
         return Quarantine()
     return Drop() if options.on_violation == "drop" else Raise()
+
+
+def check_elements(path: str, format: str | None, dialect: str | None) -> None:  # noqa: A002
+    """Raise where a file that is read for its elements holds plain rows; print which types CSV has."""
+    from anabranch.connectors.files.formats import STANDARD, Format, checked_format
+    from anabranch.connectors.files.rows_or_elements import holds_rows
+    from anabranch.connectors.files.sampled_columns import csv_columns, in_words
+
+    if dialect is not None or path == STANDARD or not Path(path).is_file():
+        return
+    if holds_rows(path, format):
+        error = ValueError(f"{path} holds plain rows, and the elements of a recorded stream are asked for")
+        error.add_note("Make elements of them, with the column of their start:")
+        error.add_note(f"anabranch merge {path} --start COLUMN --disorder '1 minute' --lossy none -o FILE")
+        raise error
+    if checked_format(path, format, None) is Format.CSV:
+        print(f"anabranch: {in_words([path], csv_columns(path))}", file=sys.stderr)
 
 
 def source_of(options: argparse.Namespace, path: str) -> Source:

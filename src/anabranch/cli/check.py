@@ -18,7 +18,14 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from anabranch.cli.arguments import add_json, add_quarantine, add_reading, check_standard_input, source_of
+from anabranch.cli.arguments import (
+    add_json,
+    add_quarantine,
+    add_reading,
+    check_elements,
+    check_standard_input,
+    source_of,
+)
 
 if TYPE_CHECKING:
     from anabranch.model.observation import Observation
@@ -56,6 +63,8 @@ def run(options: argparse.Namespace) -> int:
     paths = [*options.files, *([options.output] if options.output else [])]
     check_standard_input(paths)
     quarantine.check_target(options.quarantine, paths)
+    for path in paths:
+        check_elements(path, options.format, options.dialect)
     reports = [_look_at(path, options) for path in options.files]
     relations, guarantees = {}, {}
     for number, report in enumerate(reports, 1):

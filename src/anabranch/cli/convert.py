@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from anabranch.cli.arguments import DIALECTS, FORMATS, READ_FORMATS, add_json
+from anabranch.cli.arguments import DIALECTS, FORMATS, READ_FORMATS, add_json, check_elements
 
 if TYPE_CHECKING:
     from anabranch.model.batch import Batch
@@ -45,9 +45,12 @@ def run(options: argparse.Namespace) -> int:
     import json
 
     from anabranch.cli.progress import progress
+    from anabranch.connectors.files.formats import written_format
     from anabranch.connectors.files.reading import Source
     from anabranch.connectors.files.writing import Target
 
+    written_format(options.target, options.to_format, options.to_dialect)
+    check_elements(options.source, options.from_format, options.from_dialect)
     source = Source.named(options.source, options.from_format, options.from_dialect)
     target = Target.named(
         options.target,

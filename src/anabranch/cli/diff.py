@@ -18,6 +18,7 @@ from anabranch.cli.arguments import (
     add_json,
     add_policy,
     add_reading,
+    check_elements,
     check_standard_input,
     policy_of,
     source_of,
@@ -47,6 +48,8 @@ def run(options: argparse.Namespace) -> int:
     check_standard_input([options.left, options.right])
     quarantine.check_target(options.quarantine, [options.left, options.right])
     aside: list[tuple[str, Violation]] = []
+    for path in (options.left, options.right):
+        check_elements(path, options.format, options.dialect)
     left, right = (_relation(path, options, aside) for path in (options.left, options.right))
     if options.quarantine:
         quarantine.write(aside, options.quarantine)

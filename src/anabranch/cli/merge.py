@@ -41,6 +41,7 @@ from anabranch.cli.arguments import (
     add_json,
     add_policy,
     add_reading,
+    check_elements,
     check_standard_input,
     policy_of,
     source_of,
@@ -153,6 +154,7 @@ def run(options: argparse.Namespace) -> int:
     """Write the merged stream, and say who led and who disagreed."""
     from anabranch.cli import merge_rows, quarantine
     from anabranch.cli.progress import progress, said_if_slow
+    from anabranch.connectors.files.formats import written_format
     from anabranch.connectors.files.writing import Target
 
     files = named_files(options.files)
@@ -163,8 +165,11 @@ def run(options: argparse.Namespace) -> int:
     for path in paths:
         if path != "-" and not Path(path).exists():
             raise FileNotFoundError(ENOENT, os.strerror(ENOENT), path)
+    written_format(options.out, options.to, None)
     if merge_rows.are_rows(options, files):
         return merge_rows.run(options, files)
+    for path in paths:
+        check_elements(path, options.format, options.dialect)
     clock = _clock(options, paths)
     target = Target.named(options.out, options.to, as_text=options.text, clock=clock)
     left_out = quarantine.Refusals(kept=bool(options.quarantine))

@@ -83,15 +83,17 @@ def run(options: argparse.Namespace, files: dict[str, str]) -> int:
 def _merge(options: argparse.Namespace, files: dict[str, str]) -> int:
     from anabranch.cli import merge, quarantine
     from anabranch.cli.progress import progress, said_if_slow
-    from anabranch.connectors.columns import columns, sampled
+    from anabranch.connectors.columns import columns
+    from anabranch.connectors.files.formats import format_of
+    from anabranch.connectors.files.sampled_columns import in_words
     from anabranch.connectors.files.writing import Target
     from anabranch.connectors.running import run as run_plan
     from anabranch.model.json_lines import MalformedError
     from anabranch.model.validity import Quarantine
 
     known = columns(files, schema=dict(options.schema or ()), zone=options.zone)
-    if (words := sampled(files, known)) is not None:
-        print(f"anabranch: {words}", file=sys.stderr)
+    if texts := [path for path in files.values() if format_of(path).is_text]:
+        print(f"anabranch: {in_words(texts, known)}", file=sys.stderr)
     left_out = quarantine.Refusals(kept=bool(options.quarantine))
     first = next(iter(files.values()))
     aside = Quarantine(left_out.sink(lambda violation: files.get(violation.input or "", first)))

@@ -161,6 +161,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Check the file, and run what it says."""
     from anabranch.jobs.beforehand import check_job
+    from anabranch.jobs.inferred_columns import inferred
     from anabranch.jobs.job_file import read_job
     from anabranch.jobs.sampled_keys import remarks
 
@@ -168,7 +169,7 @@ def run(options: argparse.Namespace) -> int:
     if options.finish and not embedded:
         raise _not_finished(options)
     check_job(job, embedded=embedded, asks=options.check)
-    for words in remarks(job) if options.check or not embedded else ():
+    for words in [*inferred(job), *(remarks(job) if options.check or not embedded else ())]:
         say(words, options)
     if options.check:
         from anabranch.cli.plan import run_check

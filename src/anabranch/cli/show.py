@@ -19,7 +19,15 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from anabranch.cli.arguments import add_json, add_policy, add_reading, policy_of, source_of, whole_number
+from anabranch.cli.arguments import (
+    add_json,
+    add_policy,
+    add_reading,
+    check_elements,
+    policy_of,
+    source_of,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from anabranch.model.batch import Batch
@@ -58,6 +66,7 @@ def run(options: argparse.Namespace) -> int:
     if options.history:
         recording.heard = lambda _, batch: valid.append(batch)
     with progress(f"reading {options.file}") as done:
+        check_elements(options.file, options.format, options.dialect)
         source = source_of(options, options.file)
         clock = source.clock()
         batches = source.batches(policy=policy, progress=done)

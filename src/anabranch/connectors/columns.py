@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from anabranch.connectors.files.formats import Format, format_of
 from anabranch.connectors.files.local_path import local_path
-from anabranch.connectors.files.sampled_columns import SAMPLE, csv_columns, json_columns, with_text
+from anabranch.connectors.files.sampled_columns import csv_columns, json_columns, with_text
 from anabranch.connectors.folder.listing import listing
 from anabranch.connectors.folder.reading import file_schema
 from anabranch.model.arrow import plain_type
@@ -189,12 +189,3 @@ def _conflict(
     )
     error.add_note("of times without a zone, the zone: zone='Europe/Berlin' (--zone Europe/Berlin).")
     return error
-
-
-def sampled(paths: Mapping[str, str], known: pa.Schema) -> str | None:
-    """Which types the texts of files were taken to have, as a sentence; None: there are no texts."""
-    texts = [path for path in paths.values() if format_of(path).is_text]
-    if not texts:
-        return None
-    types = ", ".join(f"{field.name} {field.type}" for field in known)
-    return f"columns of {', '.join(texts)}, by their first {SAMPLE:,} rows: {types}"

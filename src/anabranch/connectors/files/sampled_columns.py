@@ -85,6 +85,12 @@ def with_text(columns: pa.Schema) -> pa.Schema:
     return pa.schema(list(zip(columns.names, types, strict=True)))
 
 
+def in_words(paths: Iterable[str], columns: pa.Schema) -> str:
+    """The columns of files of text, as a sentence for those whose files they are."""
+    types = ", ".join(f"{field.name} {field.type}" for field in columns)
+    return f"columns of {', '.join(paths)}, by their first {SAMPLE:,} rows: {types}"
+
+
 def json_columns(path: str, zone: str | None = None) -> pa.Schema:
     """The columns of a file of JSON lines, likewise; none where no line is an object."""
     values: dict[str, list[Any]] = {}
