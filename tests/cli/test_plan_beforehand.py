@@ -83,6 +83,44 @@ def test_a_plan_that_would_run_is_let_through_and_nothing_is_made(place):
             "column 'level' of source 'readings' is uint64, a type that Spark has not",
         ),
         (
+            replaced(
+                (
+                    '"level.max()" } },',
+                    """"level.max()" } },\n  { with_columns = { n = "1 + most.cast('uint64')" } },""",
+                )
+            ),
+            "column 'n' of the result is uint64, a type that Spark has not",
+        ),
+        (
+            replaced(('path = "out"', 'path = "out"\ntrigger = "-1 second"')),
+            "'-1 second' is none that Spark knows",
+        ),
+        (replaced(('path = "out"', 'path = "out"\ntrigger = "10 seconsd"')), "did you mean 'second'?"),
+        (
+            replaced(('master = "local[2]"', 'config = { "spark.sql.shuffle.partitions" = "many" }')),
+            "spark.sql.shuffle.partitions is a whole number, and it is 'many'",
+        ),
+        (
+            replaced(('master = "local[2]"', 'config = { "spark.sql.session.timeZone" = "Europe/Brelin" }')),
+            "did you mean 'Europe/Berlin'?",
+        ),
+        (
+            replaced(
+                ('{ filter = "level > 3" }', '{ apply = { function = "textwrap:wrapp", keeps = "room" } }')
+            ),
+            "module 'textwrap' has no function 'wrapp', did you mean 'wrap'?",
+        ),
+        (
+            replaced(
+                ('{ filter = "level > 3" }', '{ apply = { function = "no_module:f", keeps = "room" } }')
+            ),
+            "function 'no_module:f' is of a module that cannot be imported",
+        ),
+        (
+            replaced(('"level > 3"', '"level.round(99999999999999999999) > 3"')),
+            "round does not take ndigits=99999999999999999999",
+        ),
+        (
             replaced(('level = "float64"', 'level = "float64", more = "time64[us]"')),
             "column 'more' of source 'readings' is time64[us]",
         ),

@@ -15,7 +15,6 @@ from anabranch.connectors.kafka.embedded import TopicFeeds
 from anabranch.connectors.kafka.formats import Arrow, Json
 from anabranch.engines.spark.columns import Columns
 from anabranch.engines.spark.plan_sources import element_columns
-from anabranch.model.schema import SchemaError
 from anabranch.plan.node import PlanError
 from anabranch.plan.source import Source
 from anabranch.rows.layout import SINGLE
@@ -151,21 +150,14 @@ def changed_by(source: Source) -> list[str | None]:
 
 def columns_in(source: Source, beside: Iterable[str | None]) -> "StructType":
     """The columns of a source in types of Spark's, but for those that are not in its rows themselves."""
-    from pyspark.errors import PySparkException
-    from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import StructType
+
+    from anabranch.engines.spark.session.row_types import spark_type
 
     apart, found = set(beside), StructType()
     for one in element_columns(source):
         if one.name in apart:
             continue
-        try:
-            found.add(one.name, from_arrow_type(one.type), one.nullable)
-        except PySparkException:
-            error = SchemaError(
-                f"column {one.name!r} of source {source.name!r} is {one.type}, a type that Spark has not"
-            )
-            error.add_note("Give it another type (int64 or decimal(20, 0) hold what uint64 does), or run")
-            error.add_note("the plan without Spark: anabranch.run(…), or --engine embedded.")
-            raise error from None
+        dtype = spark_type(one.type, f"column {one.name!r} of source {source.name!r}")
+        found.add(one.name, dtype, one.nullable)
     return found

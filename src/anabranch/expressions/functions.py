@@ -83,7 +83,7 @@ def arrow_options(name: str, options: Mapping[str, Any]) -> pc.FunctionOptions |
             raise TypeError("it takes none")
         lists = {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()}
         return getattr(pc, kind)(**lists)
-    except (TypeError, ValueError, pa.ArrowException) as reason:
+    except (TypeError, ValueError, OverflowError, pa.ArrowException) as reason:
         said = ", ".join(f"{key}={value!r}" for key, value in options.items())
         error = ExpressionError(f"{name} does not take {said}: {reason}")
         if kind:

@@ -18,6 +18,7 @@ from anabranch.engines.spark.one_row import SEVERAL, check_one_row
 from anabranch.jobs.ends import SourceSection
 from anabranch.jobs.job import Job
 from anabranch.jobs.opened_sources import known_columns
+from anabranch.jobs.sections import PARTITIONS
 from anabranch.jobs.source_checks import check_embedded, check_source
 from anabranch.jobs.writable import check_writable, nearest
 from anabranch.plan.stream import Stream
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from anabranch.engines.spark.columns import Columns
-
-_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +192,8 @@ def _shards(job: Job) -> int | None:
     settings = job.spark.settings()
     if job.spark.shards is not None:
         return job.spark.shards
-    if _PARTITIONS in settings:
-        return int(settings[_PARTITIONS])
+    if PARTITIONS in settings:
+        return int(settings[PARTITIONS])
     cores = re.fullmatch(r"local\[(\d+)\]", job.spark.master)
     return int(cores[1]) if cores and "spark.default.parallelism" not in settings else None
 

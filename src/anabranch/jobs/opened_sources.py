@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from anabranch.connectors.files.formats import STANDARD
 from anabranch.jobs.ends import SourceSection
 from anabranch.jobs.program import in_program
+from anabranch.jobs.sections import ZONE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from anabranch.engines.spark.native_source import NativeSource
     from anabranch.jobs.job import Job
     from anabranch.plan.source import Source
-
-ZONE = "spark.sql.session.timeZone"
 
 
 def embedded_input(job: Job, name: str) -> Any:

@@ -12,6 +12,8 @@ from anabranch.jobs.environment import filled
 from anabranch.model.spelling import did_you_mean
 
 Names = str | list[str]
+PARTITIONS = "spark.sql.shuffle.partitions"
+ZONE = "spark.sql.session.timeZone"
 _MASTERS = ("local", "local-cluster", "yarn", "spark", "k8s", "mesos")
 _MASTER = re.compile(r"local(\[(\*|\d+)(, *\d+)?\])?|local-cluster\[.+\]|yarn|(spark|k8s|mesos)://.+")
 
@@ -40,6 +42,22 @@ class SparkSection(Section):
             )
             error.add_note("Write local[*], local[2], spark://host:7077, yarn or k8s://https://host:443.")
             raise error
+
+        self._check_settings(self.settings())
+
+    def _check_settings(self, settings: Mapping[str, str]) -> None:
+        from anabranch.connectors.files.time_texts import zone_named
+
+        shards = settings.get(PARTITIONS)
+        if shards is not None and not shards.isdecimal():
+            error = ValueError(f"[spark.config] {PARTITIONS} is a whole number, and it is {shards!r}")
+            error.add_note("It is how many shards a query has: write shards = 4 in [spark] in its place.")
+            raise error
+        try:
+            zone_named(settings.get(ZONE, "UTC"))
+        except ValueError as error:
+            error.add_note(f"It is {ZONE} in [spark.config].")
+            raise
 
     def settings(self) -> dict[str, str]:
         """The settings as Spark takes them."""

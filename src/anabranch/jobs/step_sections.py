@@ -18,6 +18,7 @@ import msgspec
 from anabranch.expressions.parsing import parsed
 from anabranch.jobs.lifetimes import parsed_length, parsed_moment
 from anabranch.jobs.sections import Names, Section
+from anabranch.model.spelling import did_you_mean
 from anabranch.plan.stream import Stream
 from anabranch.plan.windowed import Windowed
 from anabranch.rows.layout import names_of
@@ -39,7 +40,19 @@ def _imported(name: str) -> Any:
         error = ValueError(f"a function is named as module:name, {name!r} is not")
         error.add_note("Write for example apply = { function = 'my_package.rows:doubled' }.")
         raise error
-    return getattr(import_module(module), attribute)
+    try:
+        found = import_module(module)
+    except Exception as reason:  # whatever a module of a person does when it is imported
+        error = ValueError(f"function {name!r} is of a module that cannot be imported: {reason}")
+        error.add_note("It is a module that is installed, or beside what PYTHONPATH names.")
+        raise error from reason
+    if not hasattr(found, attribute):
+        error = ValueError(
+            f"module {module!r} has no function {attribute!r}{did_you_mean(attribute, dir(found))}"
+        )
+        error.add_note("Name one that stands in it as module:name.")
+        raise error
+    return getattr(found, attribute)
 
 
 def _pair(given: Any) -> Any:

@@ -55,7 +55,7 @@ def span(value: int | timedelta | str, what: str) -> int | timedelta:
     found = _length(value.strip(), what) if isinstance(value, str) else None
     if found is None:
         error = ValueError(
-            f"{what} is a number of ticks or a length of time, {value!r} is neither{_unit_meant(value)}"
+            f"{what} is a number of ticks or a length of time, {value!r} is neither{unit_meant(value)}"
         )
         error.add_note(f"Write for example '30 seconds'; units are {', '.join(_UNITS)}.")
         raise error
@@ -116,7 +116,7 @@ def _unit(word: str) -> str:
     return _NOT_LENGTHS.get(word.removesuffix("s"), found)
 
 
-def _unit_meant(value: object) -> str:
+def unit_meant(value: object) -> str:
     """The end of the message where a word of a text is no unit, but like one."""
     words = re.findall(r"\d\s*([^\W\d]+)", value) if isinstance(value, str) else []
     known = [name + end for name in _UNITS for end in ("", "s")]

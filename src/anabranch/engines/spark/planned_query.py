@@ -14,6 +14,7 @@ from anabranch.engines.spark.columns import Columns
 from anabranch.engines.spark.frame_metadata import CLOCK, LEVELS, OWN, SETTINGS, SHARDS
 from anabranch.engines.spark.plan_sources import Read, check_reads, read_of, with_sources
 from anabranch.engines.spark.query.provenance import Provenance, of_sources
+from anabranch.engines.spark.session.row_types import spark_type
 from anabranch.engines.spark.shard import IDLE
 from anabranch.engines.spark.stages import OBSERVED
 from anabranch.engines.spark.telling import Telling
@@ -160,7 +161,9 @@ class PlannedQuery:
             *(t.StructField(name, time) for name in TIMES),
         ]
         own = [
-            known.get(one.name) or t.StructField(one.name, from_arrow_type(one.type)) for one in root.schema
+            known.get(one.name)
+            or t.StructField(one.name, spark_type(one.type, f"column {one.name!r} of the result"))
+            for one in root.schema
         ]
         fields += [t.StructField("payload", t.StructType(own))] if unpacking.nested else own
         if unpacking.refusals:

@@ -12,6 +12,7 @@ from anabranch.engines.spark.query.begun_with import BegunWith, keep_begun_with
 from anabranch.engines.spark.query.check import check_sound
 from anabranch.engines.spark.query.failure import failure
 from anabranch.engines.spark.query.lock import held
+from anabranch.model.span import unit_meant
 from anabranch.rows.element_columns import TIMES
 
 if TYPE_CHECKING:
@@ -49,8 +50,10 @@ def check_trigger(*, available_now: bool, trigger: str | None) -> None:
     """Raise where a query should both end and go on, or go on every so often in words Spark does not know."""
     if available_now and trigger is not None:
         raise ValueError(f"a query reads what is there or every {trigger}, not both")
-    if trigger is not None and not _SPAN.fullmatch(trigger.strip()):
-        error = ValueError(f"a trigger is a length of time, and {trigger!r} is none that Spark knows")
+    if trigger is not None and (not _SPAN.fullmatch(trigger.strip()) or "-" in trigger):
+        error = ValueError(
+            f"a trigger is a length of time, and {trigger!r} is none that Spark knows{unit_meant(trigger)}"
+        )
         error.add_note("Write it as '10 seconds' or '1 minute'.")
         raise error
 

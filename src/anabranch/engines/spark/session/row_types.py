@@ -1,4 +1,4 @@
-"""Which types of Spark's columns can be merged: those that Python is given, with one form for each value."""
+"""Which types Spark and Python have for columns of each other, and which can be merged."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -57,3 +57,17 @@ def _has_variant(kind: "DataType") -> bool:
         case t.StructType():
             return any(_has_variant(field.dataType) for field in kind)
     return False
+
+
+def spark_type(dtype: pa.DataType, what: str) -> "DataType":
+    """The type of Spark's for one of Arrow's; ``what`` has it, for people."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    try:
+        return from_arrow_type(dtype)
+    except PySparkException:
+        error = SchemaError(f"{what} is {dtype}, a type that Spark has not")
+        error.add_note("Give it another type (int64 or decimal(20, 0) hold what uint64 does), or run")
+        error.add_note("the plan without Spark: anabranch.run(…), or --engine embedded.")
+        raise error from None
