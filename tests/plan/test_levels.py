@@ -51,6 +51,13 @@ class TestOneLevel:
         assert shapes(feeds.merge()) == [([("feeds", 0, BOTH)], ["merge"])]
         assert shapes(feeds.merge(identity="room")) == [([("feeds", 0, ("room",))], ["merge"])]
 
+    def test_a_declared_key_may_be_dropped_or_renamed_where_rows_are_read(self):
+        keyed = source("s", key="room")
+        assert shapes(keyed.rename({"room": "place"}).final()) == [
+            ([("s", 0, ("place", "level"))], ["final"])
+        ]
+        assert shapes(keyed.drop("room").final()) == [([("s", 0, ("level",))], ["final"])]
+
     def test_a_window_is_dealt_out_by_its_groups(self):
         windows = source("s").window(10)
         assert shapes(windows.group_by("room").agg(count())) == [([("s", 0, ("room",))], ["window"])]

@@ -62,13 +62,14 @@ class Source(Node):
             self.layout.check(self._given())
         if self.declared.key == () or (self.layout is not None and self.layout.key == ()):
             raise PlanError(f"the key of {self.name!r} has a column or more, and none is given")
+        names = self.read_payload.names
         for name in self.declared.key or ():
-            if name not in self.schema.names:
+            if name not in names:
                 error = PlanError(
                     f"the key of {self.name!r} has column {name!r}, and there is none"
-                    f"{did_you_mean(name, self.schema.names)}"
+                    f"{did_you_mean(name, names)}"
                 )
-                error.add_note(f"Its columns are {', '.join(map(repr, self.schema.names))}.")
+                error.add_note(f"Its columns are {', '.join(map(repr, names))}.")
                 raise error
 
     def _given(self) -> pa.Schema:
