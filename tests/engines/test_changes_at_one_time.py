@@ -46,6 +46,18 @@ def test_a_delete_wins_over_an_upsert_of_its_time():
         assert events(table(), [[row] for row in order]) == [(1, "a", 5, 10)]
 
 
+def test_what_is_refused_does_not_depend_on_the_order_of_arrival():
+    rows = [
+        {"op": "update", "at": 5, "id": 1, "v": "a"},
+        {"op": "upsert", "at": 5, "id": 1, "v": "a"},
+        {"op": "upsert", "at": 99, "id": 2, "v": "z"},
+    ]
+    for order in permutations(rows[:2]):
+        job = table(disorder=20).open(on_invalid=ab.Quarantine())
+        job.push("t", _table([*order, rows[2]]))
+        assert job.status().refused == {}
+
+
 def test_numbers_decide_where_rows_have_them():
     rows = [
         {"op": "upsert", "at": 5, "id": 1, "v": "a", "n": 1},
@@ -83,6 +95,11 @@ def test_any_order_of_arrival_gives_one_table(seed):
     rows = drawn(random)
     found = [events(table(), shuffled(random, rows)) for _ in range(5)]
     assert all(one == found[0] for one in found)
+    refusals = []
+    for _ in range(5):
+        _, job = relation_of(table(), [*shuffled(random, rows), [{"op": "stable", "at": 9}]])
+        refusals.append(job.status().refused)
+    assert all(one == refusals[0] for one in refusals)
 
 
 @pytest.mark.parametrize("seed", range(cases(30)))

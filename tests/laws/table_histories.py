@@ -40,9 +40,10 @@ class Said:
         return Change(self.op, self.at, named)
 
 
-def standing(op: str, row: dict) -> tuple[int, int]:
+def standing(op: str, row: dict) -> tuple[int, int, bool]:
     """The order of changes of one key at one time that have no numbers: a delete comes last."""
-    return {"insert": 0, "delete": 2}.get(op, 1), int(identities(rows_of([row]))[0, 0])
+    place = {"insert": 0, "delete": 2}.get(op, 1)
+    return place, int(identities(rows_of([row]))[0, 0]), op == "update"
 
 
 def history(random: Random, length: int, *, step: int) -> list[Said]:

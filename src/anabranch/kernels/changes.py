@@ -11,7 +11,7 @@ has come: it waits until a stable has passed it, and is then handed back.
 At one commit time the changes of a key count in the order of their numbers where the rows have one. Else no
 order of arrival may matter, as two feeds of one table have two: inserts come before updates and upserts, and
 these before deletes, so that a delete wins; those of one kind are in the order of the identities of their
-rows. How often that decided is counted.
+rows, an upsert before an update of the same row, which may need it. How often that decided is counted.
 
 A row of a *snapshot* is there when it is read, and nobody knows since when: it holds from the beginning of
 time, until `begin_at` says more. A row that is read *incrementally*, beside the log, says nothing where the
@@ -34,6 +34,7 @@ from anabranch.kernels.change_chains import (
     OP_INCREMENTAL,
     OP_INSERT,
     OP_SNAPSHOT,
+    OP_UPDATE,
     OP_UPSERT,
     Chains,
     apply_changes,
@@ -224,7 +225,7 @@ class Changes:
         """The order of changes of one key at one time: their numbers, or what follows from what they are."""
         if self.numbered or not self.by_time:
             return number
-        words = (identities(rows)[:, 0] >> np.uint64(3)).astype(np.int64)
+        words = (identities(rows)[:, 0] >> np.uint64(3)).astype(np.int64) & ~1 | (op == OP_UPDATE)
         return words | np.where(op == OP_DELETE, 2, op != OP_INSERT).astype(np.int64) << 61
 
     def _codes(self, origin: Origin) -> NDArray[np.int32]:
