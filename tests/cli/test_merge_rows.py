@@ -242,3 +242,15 @@ def test_a_job_without_a_schema_prints_the_types_of_the_first_rows(folder, capsy
     types = "at timestamp[us, tz=UTC], room string, level int64"
     assert capsys.readouterr().err.count(f"by their first 1,000 rows: {types}") == times
     assert levels("out.jsonl") == [0, 1, 2, 3, 4, 9]
+
+
+def test_keys_that_the_first_rows_lack_are_told(folder, capsys):
+    rows = [{"at": AT.format(n % 60), "room": "A", "level": n} for n in range(1_000)]
+    lines = [*rows, {**rows[0], "levle": 7}]
+    Path("south.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
+    arguments = ["north.csv", "south.jsonl", *ROWS[:-1], "2 hours", "--lossy", "all", "-o", "m.jsonl"]
+    assert merge(*arguments) == 0
+    remark = "1 of 1,006 rows have 'levle', which is no column, did you mean 'level'?"
+    assert remark in capsys.readouterr().err
+    assert merge(*arguments, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["remarks"] == [remark]

@@ -30,7 +30,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from errno import ENOENT
 from itertools import chain
 from pathlib import Path
@@ -186,13 +186,19 @@ def run(options: argparse.Namespace) -> int:
 
 
 def concluded(
-    status: Status, clock: Clock, count: int, left_out: Refusals, options: argparse.Namespace
+    status: Status,
+    clock: Clock,
+    count: int,
+    left_out: Refusals,
+    options: argparse.Namespace,
+    remarks: Sequence[str] = (),
 ) -> int:
-    """Report what came of a merge; the exit status."""
+    """Report what came of a merge, with remarks about its inputs; the exit status."""
     if options.json:
-        print_json({**_status_fields(status, clock), "left_out": left_out.counts}, options)
+        fields = {**_status_fields(status, clock), "left_out": left_out.counts}
+        print_json(fields | ({"remarks": [*remarks]} if remarks else {}), options)
     else:
-        summary = f"{options.out}: {count} elements", status.text(clock), *left_out.lines()
+        summary = f"{options.out}: {count} elements", status.text(clock), *left_out.lines(), *remarks
         print("\n".join(summary), file=sys.stderr)
     return 1 if status.stuck or any(one.disagreements for one in status.inputs.values()) else 0
 

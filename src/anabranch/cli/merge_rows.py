@@ -115,7 +115,8 @@ def _merge(options: argparse.Namespace, files: dict[str, str]) -> int:
     if options.quarantine:
         quarantine.write(left_out.violations, options.quarantine)
     (status,) = running.merges().values()
-    return merge.concluded(status, running.clock, count, left_out, options)
+    remarks = running.status().sources[SOURCE].remarks
+    return merge.concluded(status, running.clock, count, left_out, options, remarks)
 
 
 def _check(options: argparse.Namespace, files: dict[str, str]) -> None:
