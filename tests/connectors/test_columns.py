@@ -139,6 +139,13 @@ class TestTypes:
         ):
             ab.columns(table, zone="Europe/Berlin")
 
+    def test_a_zone_that_is_declared_of_local_times_in_columns_is_refused(self):
+        table = pa.table({"at": pa.array([datetime(2026, 3, 1)], pa.timestamp("us"))})
+        with pytest.raises(
+            SchemaError, match=r"'at' of the table holds timestamp\[us\], and schema timestamp"
+        ):
+            ab.columns(table, schema={"at": "timestamp[us, tz=UTC]"})
+
 
 class TestNames:
     def test_replicas_whose_columns_differ_are_refused(self, tmp_path):

@@ -12,7 +12,7 @@ from anabranch.connectors.files.sampled_columns import csv_columns, json_columns
 from anabranch.connectors.folder.listing import listing
 from anabranch.connectors.folder.reading import file_schema
 from anabranch.model.arrow import plain_type
-from anabranch.model.schema import SchemaError, sorts_agree, unified
+from anabranch.model.schema import SchemaError, sort_of, sorts_agree, unified
 from anabranch.model.spelling import did_you_mean
 from anabranch.plan.columns import schema_of, type_of
 
@@ -39,7 +39,7 @@ def columns(
     """
     declared = {name: type_of(dtype, name) for name, dtype in (schema or {}).items()}
     found = [
-        (label, _declared(known, declared), form)
+        (label, _declared(label, known, form, declared), form)
         for label, known, form in _parts(rows, zone)
         if len(known) or form is None
     ]
@@ -66,10 +66,22 @@ def columns(
     return schema_of(complete)
 
 
-def _declared(known: pa.Schema, declared: Mapping[str, pa.DataType]) -> pa.Schema:
+def _declared(
+    label: str, known: pa.Schema, form: Format | None, declared: Mapping[str, pa.DataType]
+) -> pa.Schema:
+    """The columns in the types that are declared of them; local times in columns are in no zone."""
+    for field in known:
+        wanted = declared.get(field.name, field.type)
+        if (form is None or not form.is_text) and {sort_of(field.type), sort_of(wanted)} == _ZONED_OR_NOT:
+            error = SchemaError(f"column {field.name!r} of {label} holds {field.type}, and schema {wanted}")
+            error.add_note(
+                "Which zone local times are in is known where the column is made: convert it there."
+            )
+            raise error
     return pa.schema([field.with_type(declared.get(field.name, field.type)) for field in known])
 
 
+_ZONED_OR_NOT = {"local time", "instant"}
 _Part = tuple[str, pa.Schema, Format | None]
 """Some rows: what they are called, their columns, and the format of the file that they are in."""
 
