@@ -2,13 +2,16 @@
 
 from random import Random
 
+import pyarrow as pa
 import pytest
 from engines.spark.driving import Said
 from engines.spark.hearing import Shard, event, hear, parcels, said
 from engines.spark.merges import Merging
+from engines.spark.plan_driving import LeveledQuery
 from hypothesis import given
 from hypothesis import strategies as st
 
+import anabranch as ab
 from anabranch import Case, Pace, Stable
 from anabranch.engines.spark.order import turns_of
 
@@ -102,3 +105,16 @@ def test_what_has_an_order_does_not_happen_at_one_instant(tasks):
     assert [(turn.stretch, turn.last) for turn in turns[0]] == [
         (turn.stretch, turn.last) for turn in turns[1]
     ]
+
+
+@pytest.mark.parametrize("value", "abcd")
+def test_a_shard_may_have_no_row_of_tasks_whose_ranges_overlap(value):
+    columns = {"at": "int64", "who": "string", "n": "int64", "value": "string"}
+    merged = ab.source("s", columns, start="at", disorder=0, replica="who", sequence="n", lossy=False).merge()
+    query = LeveledQuery(merged, 2)
+    tasks = [
+        pa.RecordBatch.from_pylist([{"at": n, "who": "a", "n": n, "value": value} for n in numbers])
+        for numbers in ((1, 3), (2, 4))
+    ]
+    given = [row for batch in query.hear({"s": tasks}) for row in batch.to_pylist()]
+    assert sorted(row["start"] for row in given if row["kind"] == "insert") == [1, 2, 3, 4]

@@ -200,7 +200,7 @@ def _together(
 
 
 def _in_order(parts: list[ParcelRows]) -> list[ParcelRows]:
-    """Parts of one channel whose ranges overlap, cut where another goes on."""
+    """Parts of one channel whose ranges overlap, cut where another goes on; one part where none has rows."""
     if len(parts) == 1:
         return parts
     sequence = np.concatenate([part.sequences() for part in parts])
@@ -208,11 +208,12 @@ def _in_order(parts: list[ParcelRows]) -> list[ParcelRows]:
     row = np.concatenate([part.rows for part in parts])
     order = np.argsort(sequence, kind="stable")
     cuts = np.flatnonzero(np.diff(owner[order])) + 1
-    return [
+    cut = [
         ParcelRows(parts[owner[run[0]]].stretch, parts[owner[run[0]]].parcel, row[run])
         for run in np.split(order, cuts)
         if len(run)
     ]
+    return cut or parts[:1]
 
 
 def origin_of(parcel: Parcel, rows: NDArray[np.int64]) -> Origin:
