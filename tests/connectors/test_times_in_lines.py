@@ -12,6 +12,8 @@ import pytest
 import anabranch as ab
 from anabranch import Insert, Stable
 from anabranch.cli.main import main
+from anabranch.connectors.files.output import FolderOutput
+from anabranch.model.json_lines import UnwritableError
 
 UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
@@ -224,3 +226,20 @@ steps = [{{ shift = 1 }}]
     told = capsys.readouterr().err
     assert "lines hold no nanoseconds, column 'x'" in told
     assert "with_columns(x=col('x').cast(" in told
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([1.0, float("nan")]),
+        pa.array([None, [1.0, float("inf")]]),
+        pa.array([{"x": 1.0}, {"x": float("-inf")}]),
+    ],
+)
+def test_a_folder_of_lines_refuses_numbers_that_are_not_finite_as_a_file_does(column, tmp_path):
+    rows = pa.table({"x": column, "at": [1, 2]})
+    plan = ab.source("rows", rows.schema, start="at", disorder=1).shift(1)
+    with pytest.raises(UnwritableError, match="JSON has no type for"):
+        FolderOutput(tmp_path / "out", "jsonl").write(ab.run(plan, {"rows": rows}), plan)
+    finite = pa.table({"x": column.slice(0, 1), "at": [1]})
+    assert FolderOutput(tmp_path / "all", "jsonl").write(ab.run(plan, {"rows": finite}), plan) > 0

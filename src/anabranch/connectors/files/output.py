@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anabranch.connectors.files.formats import STANDARD, written_format
-from anabranch.connectors.files.writing import Target, unwritable
+from anabranch.connectors.files.writing import Target, check_finite, unwritable
 from anabranch.engines.whole_file import whole_file
 from anabranch.model.batch import Batch, Kind, concat
 from anabranch.model.clock_columns import clock_of, time_type
@@ -120,6 +120,8 @@ class FolderOutput:
                     with pa.ipc.new_file(file, rows.schema) as writer:
                         writer.write_batch(rows)
                 case _:
+                    for column in rows.columns:
+                        check_finite(column)
                     lines: list[Any] = rows.to_pylist(maps_as_pydicts="strict")
                     file.writelines(f"{text_of(row)}\n".encode() for row in lines)
 

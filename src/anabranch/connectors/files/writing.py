@@ -14,6 +14,7 @@ from itertools import chain
 from typing import IO, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from anabranch.connectors.files.formats import STANDARD, Format, written_format
@@ -25,7 +26,7 @@ from anabranch.model.clock import Clock
 from anabranch.model.clock_columns import time_type
 from anabranch.model.dialects import DIALECTS
 from anabranch.model.elements import Element, Tagged
-from anabranch.model.json_lines import json_payload
+from anabranch.model.json_lines import UnwritableError, json_payload
 from anabranch.model.schema import Columns, SchemaError
 
 
@@ -152,6 +153,21 @@ def unwritable(dtype: pa.DataType) -> str | None:
         return "nanoseconds"
     found = (unwritable(dtype.field(n).type) for n in range(dtype.num_fields))
     return next((what for what in found if what is not None), None)
+
+
+def check_finite(column: pa.Array) -> None:
+    """Raise where a column of lines has a number that is not finite, however deep."""
+    if pa.types.is_floating(column.type):
+        odd = column.filter(pc.invert(pc.is_finite(column)))
+        if len(odd):
+            raise UnwritableError(odd[0].as_py())
+    elif pa.types.is_struct(column.type):
+        for inner in column.flatten():
+            check_finite(inner)
+    elif pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        check_finite(column.flatten())
+    elif pa.types.is_map(column.type):
+        check_finite(column.items)
 
 
 def _without_maps(batch: Batch) -> Batch:
