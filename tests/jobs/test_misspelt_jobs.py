@@ -390,10 +390,11 @@ def test_a_misspelt_argument_of_a_source_is_refused(given):
     [
         (MERGE.replace("shards = 2", "shards = 0"), "at least 1 shard, and shards is 0"),
         (MERGE.replace("shards = 2", "master = 'lokal[2]'"), "and it is 'lokal[2]'"),
+        (MERGE.replace("10 seconds", "10 seonds"), "'10 seonds' is none that Spark knows, did you mean"),
         (WINDOWS + 'trigger = "1 minute"\n', "trigger is for what Spark writes"),
         (WINDOWS + "available_now = true\n", "available_now is for what Spark writes"),
     ],
-    ids=["no shard", "no master", "a trigger beside a file", "available_now beside a file"],
+    ids=["no shard", "no master", "no unit", "a trigger beside a file", "available_now beside a file"],
 )
 def test_what_nothing_would_follow_is_refused_where_the_job_is_read(tmp_path, wrong, said):
     (tmp_path / "job.toml").write_text(wrong)

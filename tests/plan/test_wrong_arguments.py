@@ -122,3 +122,20 @@ def test_several_predicates_are_all_true():
 def test_a_shift_may_go_back_by_a_text():
     assert stamped.shift("-1 hour").node.lifetime == stamped.shift(timedelta(hours=-1)).node.lifetime
     assert "shift('-1 hour')" in stamped.shift(timedelta(hours=-1)).explain()
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (
+            lambda: stamped.window("1 hour").agg(n=ab.count(), ealry=True),
+            "ealry=True is none, did you mean",
+        ),
+        (lambda: rooms.apply(lambda rows: rows, keeps=["rom"]), "'rom' is not, did you mean 'room'"),
+        (lambda: rooms.join(rooms, on="room", how="lft"), "not 'lft', did you mean 'left'"),
+        (lambda: stamped.window("1 hour", lifetime="slid"), "not 'slid', did you mean 'slide'"),
+    ],
+)
+def test_a_misspelt_argument_is_named_with_the_one_that_was_meant(build, words):
+    with pytest.raises(PlanError, match=words):
+        build()

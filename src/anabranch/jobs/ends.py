@@ -204,6 +204,8 @@ class SinkSection(Section):
 
     def check(self) -> None:
         """Raise where keys do not go together, or a word is not known."""
+        from anabranch.engines.spark.query.start import check_trigger
+
         given = [key for key in ("path", "file", "kafka", "table") if getattr(self, key) is not None]
         if len(given) > 1:
             error = ValueError(
@@ -225,6 +227,8 @@ class SinkSection(Section):
             )
             error.add_note(f"Leave {key} out, or write path = '…' for a folder.")
             raise error
+        if self.trigger is not None and not self.available_now:
+            check_trigger(available_now=False, trigger=self.trigger)
         if self.trigger is not None and self.available_now:
             error = ValueError(f"[sink] reads what is there or every {self.trigger}, not both")
             error.add_note("Leave out trigger or available_now.")

@@ -10,6 +10,7 @@ import pyarrow as pa
 from anabranch.kernels.apply import Apply as ApplyStep
 from anabranch.kernels.kernel import State
 from anabranch.model.properties import Fact, Properties
+from anabranch.model.spelling import did_you_mean
 from anabranch.plan.node import Node, PlanError
 
 
@@ -31,7 +32,9 @@ class Apply(Node):
         """Raise where it is said to keep columns that there are not, or may answer an adjust otherwise."""
         for name in self.keeps:
             if name not in self.inputs[0].schema.names or name not in self.given.names:
-                raise PlanError(f"a column that is kept is there before and after, {name!r} is not")
+                both = [one for one in self.inputs[0].schema.names if one in self.given.names]
+                meant = did_you_mean(name, both)
+                raise PlanError(f"a column that is kept is there before and after, {name!r} is not{meant}")
         if not self.pure and Fact.INSERT_ONLY not in self.inputs[0].properties:
             error = PlanError(
                 "a function that may answer otherwise each time makes other events of their adjusts"

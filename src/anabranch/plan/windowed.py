@@ -9,6 +9,7 @@ from anabranch.expressions.tree import plain_column
 from anabranch.kernels.aggregate.window_times import WindowTimes
 from anabranch.kernels.rows import RowWindows
 from anabranch.kernels.session import Sessions
+from anabranch.model.spelling import did_you_mean
 from anabranch.plan.line import users_line
 from anabranch.plan.node import Node, PlanError
 from anabranch.plan.rows import Rows
@@ -44,7 +45,7 @@ class Windowed:
 
         with users_line().named():
             made = [(_checked(one).called, one) for one in aggregates]
-            made += [(name, _checked(one)) for name, one in named.items()]
+            made += [(name, _checked(one, name)) for name, one in named.items()]
             made = [(name, replace(one, name=None)) for name, one in made]
             _check_early(self.windows, early=early)
         given: dict[str, Any] = {
@@ -82,9 +83,11 @@ def _column(given: Any) -> str:
     return name
 
 
-def _checked(given: Any) -> Aggregate:
+def _checked(given: Any, name: str | None = None) -> Aggregate:
     if isinstance(given, Aggregate):
         return given
-    error = PlanError(f"a window says aggregates, {given!r} is none")
+    what = repr(given) if name is None else f"{name}={given!r}"
+    meant = did_you_mean(name, ("early",)) if isinstance(given, bool) else ""
+    error = PlanError(f"a window says aggregates, {what} is none{meant}")
     error.add_note("Write for example col('price').sum(), or anabranch.count().")
     raise error
