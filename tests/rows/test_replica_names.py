@@ -115,7 +115,7 @@ def test_rows_of_a_mapping_need_not_say_whose_they_are():
     outputs = []
     for form in forms:
         relation = ab.Relation()
-        for batch in ab.run(source().merge(), {"g": {"north": form, "south": rows("other", 1, 5)}}):
+        for batch in ab.run(source().merge(), {"g": {"north": form, "south": rows("south", 1, 5)}}):
             relation.apply(batch)
         outputs.append(sorted((one.payload["room"], one.start) for one in relation.events()))
     assert outputs == [[("A", 1), ("A", 5)]] * len(forms)
