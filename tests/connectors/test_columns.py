@@ -139,6 +139,14 @@ class TestTypes:
         ):
             ab.columns(table, zone="Europe/Berlin")
 
+    def test_times_that_spark_writes_in_96_bits_are_instants(self, tmp_path):
+        table = pa.table({"at": pa.array([AT.replace(tzinfo=None)], pa.timestamp("us")), "level": [1]})
+        pq.write_table(table, tmp_path / "north.parquet", use_deprecated_int96_timestamps=True)
+        south = write(tmp_path, "south.csv", "at,level\n2026-03-01T10:00:00Z,1\n2026-03-01T10:05:00Z,2\n")
+        feeds = {"north": tmp_path / "north.parquet", "south": south}
+        assert ab.columns(feeds).field("at").type == pa.timestamp("us", "UTC")
+        assert levels(merged(feeds)) == [1, 2]
+
     def test_a_zone_that_is_declared_of_local_times_in_columns_is_refused(self):
         table = pa.table({"at": pa.array([datetime(2026, 3, 1)], pa.timestamp("us"))})
         with pytest.raises(

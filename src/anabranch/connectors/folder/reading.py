@@ -107,9 +107,19 @@ def file_schema(path: str) -> pa.Schema:
         if format_of(path) is Format.CSV:
             return with_text(csv_columns(path))
         if format_of(path) is Format.PARQUET:
-            return pa.parquet.read_schema(path).remove_metadata()
+            return _parquet_schema(path)
         with pa.memory_map(path) as source:
             return _arrow_reader(source).schema.remove_metadata()
+
+
+def _parquet_schema(path: str) -> pa.Schema:
+    """The columns of a Parquet file; times of 96 bits, as Spark writes them, are instants of UTC."""
+    with pa.parquet.ParquetFile(path) as file:
+        parts = (file.schema.column(n) for n in range(len(file.schema)))
+        instants = {part.path for part in parts if part.physical_type == "INT96"}
+        columns = file.schema_arrow.remove_metadata()
+    moment = pa.timestamp("us", "UTC")
+    return pa.schema([field.with_type(moment) if field.name in instants else field for field in columns])
 
 
 def rows_of_file(path: str) -> int:
