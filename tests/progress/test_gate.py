@@ -5,6 +5,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from laws.gates import Noted, told
 from quick import cases
 
 from anabranch import Attach, Batch, Detach, Insert, Stable
@@ -14,41 +15,6 @@ from anabranch.progress.channel_rows import ChannelRows, Stretch
 from anabranch.progress.gate import Gate
 from anabranch.progress.models.disorder import Disorder
 from anabranch.progress.models.stated import Stated
-
-
-class Noted:
-    """An entrance that notes what it is told."""
-
-    def __init__(self) -> None:
-        self.events: Counter[tuple[str, str]] = Counter()
-        self.promises: list[tuple[str, int]] = []
-        self.refused: Counter[tuple[str, str]] = Counter()
-        self.comings: list[tuple[str, str]] = []
-
-    def push(self, batch: Batch, name: str) -> None:
-        self.events.update((name, str(one)) for one in batch.elements() if not isinstance(one, Stable))
-
-    def advance(self, time: int, name: str) -> None:
-        self.promises.append((name, time))
-
-    def begins(self, name: str, time: int | None) -> None:
-        raise AssertionError("there are no changes")
-
-    def attach(self, name, guarantee, properties, *, complete) -> None:
-        self.comings.append(("attach", name))
-
-    def detach(self, name: str) -> None:
-        self.comings.append(("detach", name))
-
-    def idle(self, name: str) -> None:
-        self.comings.append(("idle", name))
-
-    def refuse(self, refused) -> None:
-        self.refused.update(told(refused))
-
-
-def told(refused) -> list[tuple[str, str]]:
-    return [(refused.rule.value, str(one)) for one in refused.batch.objects()]
 
 
 def gate(progress) -> Gate:
@@ -128,3 +94,16 @@ def test_a_replica_is_stable_until_the_least_of_its_channels():
     made.forget("a", "y")
     assert made.entrance.promises == [("a", 4), ("a", 9)]
     assert made.stable("a") == 9 > BEGINNING
+
+
+def test_a_channel_that_is_new_begins_where_its_replica_has_promised_to_be():
+    made = gate(Disorder(0))
+    made.admit(together([("a", "x", [Insert({"v": "x"}, 9, 10)])]))
+    made.promise()
+    made.admit(together([("a", "y", [Insert({"v": "y"}, 3, 4), Insert({"v": "y"}, 12, 13)])]))
+    made.promise()
+    assert sum(made.entrance.refused.values()) == 1
+    assert made.entrance.promises == [("a", 9)]
+    made.admit(together([("a", "x", [Insert({"v": "x"}, 11, 12)])]))
+    made.promise()
+    assert made.entrance.promises == [("a", 9), ("a", 11)]

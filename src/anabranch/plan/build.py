@@ -21,6 +21,7 @@ from anabranch.plan.same_columns import same_columns
 from anabranch.plan.source import Source, declared
 from anabranch.plan.stream import Stream
 from anabranch.plan.union import Union
+from anabranch.progress.models.model import Progress
 from anabranch.rows.change_words import spellings
 from anabranch.rows.layout import Layout, names_of
 from anabranch.rows.replica_names import check_in_replicas, named_in
@@ -44,6 +45,7 @@ def source(
     ops: Mapping[str, str] | None = None,
     by_time: bool = False,
     disorder: int | timedelta | str | None = None,
+    progress: Progress | None = None,
     properties: Properties | Fact | str | Iterable[Fact | str] | None = None,
     replica: str | None = None,
     replicas: Iterable[str] = (),
@@ -59,7 +61,8 @@ def source(
     says adjust, stable, attach or detach. Without it elements are pushed, whose payloads have these columns.
 
     With ``op`` rows are changes of a table, named by ``key``; without, ``key`` says which columns and start
-    name at most one event. ``disorder`` is how late a row may be, where rows do not say stable themselves.
+    name at most one event. ``disorder`` is how late a row may be, where rows do not say stable themselves;
+    ``progress`` is a model of one's own that infers from rows how far channels have come.
     With ``replica``, the column of who sent a row, it is of several replicas, and is merged: see `Replicas`,
     or `ReplicasOfChanges` where they send changes.
     """
@@ -73,6 +76,7 @@ def source(
                 'Give them: source(name, {"at": "timestamp[us, tz=UTC]", "level": "float64"}, start="at").'
             )
             raise error
+        _check_progress(name, progress, disorder)
         promised = declared(properties)
         layout = None
         if start is not None:
@@ -98,7 +102,7 @@ def source(
         if op is None and names is not None:
             promised |= Properties(key=names)
         if layout is None or layout.key is None:
-            _check_lossy(lossy, replica, inferred=layout is not None and layout.disorder is not None)
+            _check_lossy(lossy, replica, inferred=progress is not None or disorder is not None)
         elif replica is not None:
             _check_whole(name, lossy)
     node = Source(
@@ -111,6 +115,7 @@ def source(
         lossy=False if lossy is None else lossy,
         declared=promised,
         by_time=by_time,
+        progress=progress,
         on_invalid=on_invalid,
         on_late=on_late,
     )
@@ -244,6 +249,22 @@ def _check_replica_names(name: str, replica: str | None, named: Mapping[str, tup
         error.add_note("Name it: replica='gateway'. Several sources are merged by anabranch.merge(…).")
         raise error
     check_in_replicas(named)
+
+
+def _check_progress(name: str, progress: object, disorder: object) -> None:
+    """Raise where progress is no model, or is inferred in two ways."""
+    if progress is None:
+        return
+    if not isinstance(progress, Progress):
+        error = TypeError(f"progress of {name!r} is a model of progress, not {progress!r:.100}")
+        error.add_note("A bound on how late rows are is given as disorder='10 minutes'.")
+        raise error
+    if disorder is not None:
+        wrong = PlanError(
+            f"progress of {name!r} is inferred in one way, and disorder is given beside progress"
+        )
+        wrong.add_note("Leave one of them out.")
+        raise wrong
 
 
 def _check_lossy(lossy: object, replica: str | None, *, inferred: bool) -> None:

@@ -32,7 +32,17 @@ class Inlet(Source):
     @classmethod
     def of_source(cls, source: Source, last: Node, steps: tuple[Node, ...]) -> "Inlet":
         """Rows of a source after steps, the last of which is ``last``."""
-        names = ("columns", "layout", "replicas", "awaited", "silent", "lossy", "declared", "by_time")
+        names = (
+            "columns",
+            "layout",
+            "replicas",
+            "awaited",
+            "silent",
+            "lossy",
+            "declared",
+            "by_time",
+            "progress",
+        )
         answers = ("on_invalid", "on_late", "name", "line")
         return cls(
             **{name: getattr(source, name) for name in (*names, *answers)},

@@ -20,6 +20,7 @@ from anabranch.model.validity import Policy, check_policy
 from anabranch.plan.node import Node, PlanError
 from anabranch.progress.admission import Admission
 from anabranch.progress.models.disorder import Disorder
+from anabranch.progress.models.model import Progress
 from anabranch.progress.models.stated import Stated
 from anabranch.rows.layout import PAYLOAD_COLUMN, Layout
 
@@ -49,6 +50,8 @@ class Source(Node):
     """What each replica promises, or the source where it is one."""
     by_time: bool = False
     """Changes of a key count by commit time, not in the order of their channel."""
+    progress: Progress | None = None
+    """Until when channels are stable by what is seen of them; None: as ``disorder`` or the data say."""
     on_invalid: Policy | None = None
     on_late: Policy | None = None
 
@@ -131,13 +134,18 @@ class Source(Node):
             return None
         return self.layout.ticks(self.layout.disorder, self._given(), "disorder")
 
+    @property
+    def infers_progress(self) -> bool:
+        """How far channels have come follows from their rows."""
+        return self.progress is not None or self.disorder is not None
+
     @cached_property
     def properties(self) -> Properties:
         """What is declared, and what follows from the columns."""
         facts, longest = set[Fact](), self.declared.longest
         if not self.is_lossy():
             facts.add(Fact.COMPLETE)
-        if self.layout is None or self.disorder is not None or self.layout.kind is not None:
+        if self.layout is None or self.infers_progress or self.layout.kind is not None:
             facts.add(Fact.PUNCTUATED)
         if self.layout is not None and self.layout.kind is None:
             facts.add(Fact.INSERT_ONLY)
@@ -172,9 +180,14 @@ class Source(Node):
             awaited=self.awaited,
             lossy=self.lossy,
             promised=self.of_events if self.replicas else None,
-            progress=Stated() if self.disorder is None else Disorder(self.disorder),
+            progress=self._progress(),
             of_changes=self.of_changes,
         )
+
+    def _progress(self) -> Progress:
+        if self.progress is not None:
+            return self.progress
+        return Stated() if self.disorder is None else Disorder(self.disorder)
 
     def settings(self) -> dict[str, str]:
         """How rows are read and what is declared; disorder, and which replicas are awaited, may change."""
@@ -185,6 +198,8 @@ class Source(Node):
             "declared": f"{self.declared}; key {self.declared.key}, longest {self.declared.longest}",
             "by_time": str(self.by_time),
         }
+        if self.progress is not None:
+            own["progress"] = str(self.progress)
         if self.layout is None:
             columns = self.columns if self.columns is not None else ()
             return {"columns": ", ".join(f"{one.name}: {one.type}" for one in columns), **own}
@@ -202,6 +217,8 @@ class Source(Node):
         late = ""
         if self.disorder is not None:
             late = f", at most {length_text(self.disorder, clock_of(self.clock))} late"
+        elif self.progress is not None:
+            late = f", {self.progress}"
         lossy = "" if isinstance(self.lossy, bool) else f", {', '.join(sorted(self.lossy))} lossy"
         return f"{self.name}: {what}{' of replicas' if self.replicas else ''}{late}{lossy}"
 

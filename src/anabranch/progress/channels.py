@@ -1,9 +1,13 @@
 """How far each channel of each replica has come: a table, and of each replica the least.
 
+A replica has a number of its own, too: it and all of its channels, those that are still to come included, are
+stable until what that number is, however far its channels have come.
+
 Cost: to move a channel the logarithm of the channels of its replica; replicas that do not move cost nothing.
 """
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +15,15 @@ from numpy.typing import NDArray
 from anabranch.model.time import BEGINNING
 from anabranch.progress.least import Least
 
+Saved: TypeAlias = dict[str, tuple[int, dict[str, int]]]
+_NONE = -1
+"""The place of a number that is a replica's own."""
+
 
 class Channels:
     """State: in columns by number, how far channels have come and their places among those of their replica.
 
-    A number stays that of its channel until its replica leaves, and is then that of another.
+    A number stays that of its channel or replica until the replica leaves, and is then that of another.
     """
 
     def __init__(self, needed: int = 1) -> None:
@@ -23,8 +31,10 @@ class Channels:
         self.needed = needed
         self.numbers: dict[str, dict[str, int]] = {}
         """By replica, of those that are attached, and by channel."""
+        self.whole: dict[str, int] = {}
+        """The number of each replica itself."""
         self.frontier = np.full(16, BEGINNING, np.int64)
-        self.place = np.zeros(16, np.int32)
+        self.place = np.full(16, _NONE, np.int32)
         self.owner: list[str] = []
         """The replica of each number."""
         self.free: list[int] = []
@@ -32,13 +42,15 @@ class Channels:
         self.moved: dict[str, None] = {}
         """Replicas of which a channel moved since `moves` was asked, in the order in which they did."""
 
-    def enter(self, replica: str) -> None:
-        """A replica of which no channel is known yet."""
+    def enter(self, replica: str) -> int:
+        """The number of a replica of which no channel is known yet."""
         self.numbers[replica], self.least[replica] = {}, Least()
+        self.whole[replica] = self._new(replica)
+        return self.whole[replica]
 
     def leave(self, replica: str) -> None:
         """A replica is gone, with its channels."""
-        self.free += self.numbers.pop(replica).values()
+        self.free += [*self.numbers.pop(replica).values(), self.whole.pop(replica)]
         del self.least[replica]
         self.moved.pop(replica, None)
 
@@ -55,13 +67,13 @@ class Channels:
     def _new(self, replica: str) -> int:
         if self.free:
             number = self.free.pop()
-            self.frontier[number], self.owner[number] = BEGINNING, replica
+            self.frontier[number], self.place[number], self.owner[number] = BEGINNING, _NONE, replica
             return number
         number = len(self.owner)
         self.owner.append(replica)
         if number == len(self.frontier):
             self.frontier = np.concatenate([self.frontier, np.full(number, BEGINNING)])
-            self.place = np.concatenate([self.place, np.zeros(number, np.int32)])
+            self.place = np.concatenate([self.place, np.full(number, _NONE, np.int32)])
         return number
 
     def forget(self, replica: str, channel: str) -> None:
@@ -74,28 +86,31 @@ class Channels:
             self.moved[replica] = None
 
     def reached(self, replica: str, channel: str) -> int:
-        """How far a channel has come."""
-        number = self.numbers.get(replica, {}).get(channel)
-        return BEGINNING if number is None else int(self.frontier[number])
+        """How far a channel has come, which may be one that is still to come."""
+        if replica not in self.numbers:
+            return BEGINNING
+        whole, number = int(self.frontier[self.whole[replica]]), self.numbers[replica].get(channel)
+        return whole if number is None else max(whole, int(self.frontier[number]))
 
     def reach(self, number: int, time: int) -> None:
-        """A channel is stable until a time, and until what it was stable until before."""
+        """A channel or replica is stable until a time, and until what it was stable until before."""
         if time > self.frontier[number]:
-            replica = self.owner[number]
+            replica, place = self.owner[number], int(self.place[number])
             self.frontier[number] = time
-            self.least[replica].set(int(self.place[number]), time)
+            if place != _NONE:
+                self.least[replica].set(place, time)
             self.moved[replica] = None
 
     def reach_all(self, numbers: NDArray[np.int64], times: NDArray[np.int64]) -> None:
-        """Several channels are stable until times."""
+        """Several channels or replicas are stable until times."""
         rise = times > self.frontier[numbers]
         for number, time in zip(numbers[rise].tolist(), times[rise].tolist(), strict=True):
             self.reach(number, time)
 
     def stable(self, replica: str) -> int:
-        """How far all channels of a replica have come."""
-        least = self.least[replica]
-        return least.time if len(least) >= self.needed else BEGINNING
+        """How far all channels of a replica have come, or it has itself."""
+        least, whole = self.least[replica], int(self.frontier[self.whole[replica]])
+        return max(least.time, whole) if len(least) >= self.needed else whole
 
     def moves(self) -> list[str]:
         """The replicas of which a channel moved since this was asked before."""
@@ -108,19 +123,19 @@ class Channels:
             for channel, number in known.items():
                 yield replica, channel, int(self.frontier[number])
 
-    def saved(self) -> dict[str, dict[str, int]]:
-        """By replica and channel how far each has come."""
-        found: dict[str, dict[str, int]] = {replica: {} for replica in self.numbers}
+    def saved(self) -> Saved:
+        """By replica how far it has come itself, and each of its channels."""
+        found: Saved = {name: (int(self.frontier[number]), {}) for name, number in self.whole.items()}
         for replica, channel, time in self.items():
-            found[replica][channel] = time
+            found[replica][1][channel] = time
         return found
 
     @classmethod
-    def load(cls, saved: dict[str, dict[str, int]], needed: int) -> "Channels":
+    def load(cls, saved: Saved, needed: int) -> "Channels":
         """The table that was saved."""
         channels = cls(needed)
-        for replica, known in saved.items():
-            channels.enter(replica)
+        for replica, (whole, known) in saved.items():
+            channels.reach(channels.enter(replica), whole)
             for channel, time in known.items():
                 channels.reach(channels.number(replica, channel), time)
         channels.moved = {}

@@ -29,7 +29,7 @@ from anabranch.progress.inspection import Look, looked_at
 from anabranch.progress.inspection import refused as refused_of_channel
 from anabranch.progress.models.model import Promises
 
-VERSION = 2
+VERSION = 3
 
 
 class Entrance(Protocol):
@@ -106,7 +106,7 @@ class Gate:
         """Let those in that are awaited."""
         if not self.admission.replicas:
             self.attendance.send("")
-            self.channels.enter("")
+            self.model.enter(self.channels.enter(""), "", None)
             self.promised[""], self.places[""] = BEGINNING, 0
         for name in self.admission.awaited:
             self.expect(name)
@@ -125,7 +125,7 @@ class Gate:
         if self.attendance.expect(name) is Change.ENTERS:
             self._enter(name, None)
         if channel is not None:
-            self.channels.number(name, channel)
+            self._number(name, channel)
 
     def foresee(self, stretches: Iterable[Stretch]) -> None:
         """Know of the snapshots in all that is going to be admitted in a pass, before any of it is."""
@@ -140,7 +140,7 @@ class Gate:
         count = len(rows.stretches)
         before, ordered = np.empty(count, np.int64), np.empty(count, np.bool_)
         for n, one in enumerate(rows.stretches):
-            before[n] = self.channels.reached(one.replica, one.channel)
+            before[n] = self._reached(one.replica, one.channel)
             ordered[n] = one.ordered
         return looked_at(rows.elements, rows.stretch, before, ordered, of_changes=self.admission.of_changes)
 
@@ -168,7 +168,7 @@ class Gate:
             return
         numbers = np.empty(len(here), np.int64)
         for n, one in enumerate(rows.stretches):
-            numbers[n] = self.channels.number(one.replica, one.channel)
+            numbers[n] = self._number(one.replica, one.channel)
         self.channels.reach_all(numbers, look.reached)
         self._observe(rows.stretches, numbers, look)
         if look.invalid:
@@ -183,7 +183,7 @@ class Gate:
             one for one in rows.stretches if one.latest is not None and one.replica in self.promised
         )
         if known:
-            numbers = [self.channels.number(one.replica, one.channel) for one in known]
+            numbers = [self._number(one.replica, one.channel) for one in known]
             nothing = self.look(ChannelRows(known, rows.elements[:0]))
             self._observe(known, np.array(numbers, np.int64), nothing)
 
@@ -228,7 +228,7 @@ class Gate:
         self.promise()
         known = self.channels.numbers.get(name, {})
         if len(known) > 1 and channel in known:
-            self.inferred.append(self.model.forget(known[channel]))
+            self._note(self.model.forget([known[channel]]))
             self.channels.forget(name, channel)
         self.promise()
 
@@ -239,7 +239,7 @@ class Gate:
             self.channels.reach(number, time)
         if seen:
             numbers, latest = np.array(list(seen), np.int64), np.array(list(seen.values()), np.int64)
-            self.inferred.append(self.model.observe(numbers, latest))
+            self._note(self.model.observe(numbers, latest))
 
     def promise(self) -> None:
         """Tell the flow how far replicas have come, where that is further than before.
@@ -278,9 +278,30 @@ class Gate:
         self.attaches = len(self.places)
         self.attendance.resume(values["presence"])
         self.model = self.admission.progress.resumed(values["model"])
+        for replica, numbers in self.channels.numbers.items():
+            self.model.enter(self.channels.whole[replica], replica, None)
+            for channel, number in numbers.items():
+                self.model.enter(number, replica, channel)
+
+    def _reached(self, replica: str, channel: str) -> int:
+        """How far a channel has come; a new one begins where its replica is, which has promised as much."""
+        return max(self.channels.reached(replica, channel), self.promised.get(replica, BEGINNING))
+
+    def _number(self, replica: str, channel: str) -> int:
+        """The number of a channel, of which the model learns when it is new."""
+        number = self.channels.numbers[replica].get(channel)
+        if number is None:
+            number = self.channels.number(replica, channel)
+            self._note(self.model.enter(number, replica, channel))
+        return number
+
+    def _note(self, promises: Promises) -> None:
+        """Let promises of the model count when the pass ends."""
+        if len(promises.channels):
+            self.inferred.append(promises)
 
     def _enter(self, name: str, guarantee: int | None) -> None:
-        self.channels.enter(name)
+        self._note(self.model.enter(self.channels.enter(name), name, None))
         self.attaches += 1
         self.promised[name], self.places[name] = BEGINNING, self.attaches
         complete = self.admission.is_complete(name)
@@ -293,9 +314,10 @@ class Gate:
             if number in self.waiting:
                 self.channels.reach(number, self.waiting.pop(number))
         self.promise()
-        for number in self.channels.numbers[name].values():
-            self.inferred.append(self.model.forget(number))
+        numbers = [*self.channels.numbers[name].values(), self.channels.whole[name]]
+        promises = self.model.forget(numbers)
         self.channels.leave(name)
+        self._note(promises)
         del self.promised[name], self.places[name]
         self.entrance.detach(name)
 
@@ -329,9 +351,7 @@ class Gate:
                 self.waiting[number] = max(int(look.waiting[n]), self.waiting.get(number, BEGINNING))
                 self.seen[number] = max(int(latest[n]), self.seen.get(number, BEGINNING))
                 latest[n] = BEGINNING
-        promises = self.model.observe(numbers, latest)
-        if len(promises.channels):
-            self.inferred.append(promises)
+        self._note(self.model.observe(numbers, latest))
 
     def _push(self, rows: ChannelRows, look: Look) -> None:
         elements, names = rows.elements, [one.replica for one in rows.stretches]
@@ -394,7 +414,7 @@ class Gate:
         for part in rows.between_controls():
             stretch = part.stretches[0]
             name, key = stretch.replica, (stretch.replica, stretch.channel)
-            before = reached.get(key, BEGINNING if name in anew else self.channels.reached(*key))
+            before = reached.get(key, BEGINNING if name in anew else self._reached(*key))
             if part.is_control():
                 attaches = part.elements.kind[0] == Kind.ATTACH
                 change = attendance.attach(name) if attaches else attendance.detach(name)

@@ -180,7 +180,7 @@ def read_of(source: Source, given: Columns) -> Read:
     layout = layout_of(source)
     wanted = _wanted(source, layout)
     columns = pa.schema([_column(source.name, one, schema) for one in wanted])
-    if given.op is not None and layout.kind == given.op:
+    if given.op is not None and layout.kind == given.op and source.progress is None:
         check_progress(given, layout)
     ordered = layout.sequence is not None or given.is_native
     channels = given.channels if layout.channel is None else layout.channel != layout.replica

@@ -1,5 +1,6 @@
 """A bound on disorder: no event of a channel comes more than so much after one that starts later."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,9 @@ class Disorder:
     bound: int
     """In ticks."""
 
+    def __str__(self) -> str:
+        return f"at most {self.bound} ticks late"
+
     def model(self) -> "Disorder":
         """It."""
         return self
@@ -32,6 +36,10 @@ class Disorder:
         """It."""
         return self
 
+    def enter(self, number: int, replica: str, channel: str | None) -> Promises:
+        """Nothing."""
+        return _NONE
+
     def observe(self, channels: NDArray[np.int64], latest: NDArray[np.int64]) -> Promises:
         """The latest start of each channel less the bound, where that is a time at all."""
         some = (latest > BEGINNING) & (latest >= BEGINNING + self.bound)
@@ -39,7 +47,7 @@ class Disorder:
             return Promises(channels, latest - self.bound)
         return Promises(channels[some], latest[some] - self.bound)
 
-    def forget(self, channel: int) -> Promises:
+    def forget(self, numbers: Sequence[int]) -> Promises:
         """Nothing."""
         return _NONE
 

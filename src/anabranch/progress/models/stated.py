@@ -1,5 +1,6 @@
 """Stables are in the data: nothing follows from events."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,9 @@ _NONE = Promises.none()
 class Stated:
     """A channel is stable until what its stables say. It has no state, so it is its own model."""
 
+    def __str__(self) -> str:
+        return "stables are in the data"
+
     def model(self) -> "Stated":
         """It."""
         return self
@@ -23,11 +27,15 @@ class Stated:
         """It."""
         return self
 
+    def enter(self, number: int, replica: str, channel: str | None) -> Promises:
+        """Nothing."""
+        return _NONE
+
     def observe(self, channels: NDArray[np.int64], latest: NDArray[np.int64]) -> Promises:
         """Nothing."""
         return _NONE
 
-    def forget(self, channel: int) -> Promises:
+    def forget(self, numbers: Sequence[int]) -> Promises:
         """Nothing."""
         return _NONE
 
