@@ -47,11 +47,12 @@ from anabranch.kernels.runs import (
     net,
     netted,
 )
+from anabranch.kernels.store.saved import version_of
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.payloads import PayloadStore
 from anabranch.model.time import BEGINNING, FOREVER
 
-_VERSION = 1
+VERSION = 1
 _STALE = 1024
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -151,12 +152,12 @@ class Sort:
         names = {"low": LOW, "high": HIGH, "start": START, "end": END, "count": COUNT}
         columns = {name: rows[column] for name, column in names.items()}
         values = {"frontier": self.frontier, "waiting": waiting.shape[1], "touched": self.touched}
-        return State(_VERSION, values, [pa.RecordBatch.from_pydict(columns), self.payloads.at(rows[PLACE])])
+        return State(VERSION, values, [pa.RecordBatch.from_pydict(columns), self.payloads.at(rows[PLACE])])
 
     @classmethod
     def load(cls, state: State) -> "Sort":
         """The kernel that was saved."""
-        assert state.version == _VERSION, f"a sort of version {_VERSION} is saved, not {state.version}"
+        state = version_of(state, VERSION, "a sort")
         events, payload = state.batches
         sort = cls(frontier=state.values["frontier"], touched=state.values["touched"])
         sort.payloads.add(sort.payloads.admit(payload))

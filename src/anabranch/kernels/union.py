@@ -11,10 +11,11 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from anabranch.kernels.kernel import Report, Result, State
+from anabranch.kernels.store.saved import version_of
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.time import BEGINNING
 
-_VERSION = 1
+VERSION = 1
 
 
 class Union:
@@ -55,12 +56,12 @@ class Union:
 
     def saved(self) -> State:
         """The promises of the inputs."""
-        return State(_VERSION, {"frontiers": dict(self.frontiers)}, [])
+        return State(VERSION, {"frontiers": dict(self.frontiers)}, [])
 
     @classmethod
     def load(cls, state: State) -> "Union":
         """The kernel that was saved."""
-        assert state.version == _VERSION, f"a union of version {_VERSION} is saved, not {state.version}"
+        state = version_of(state, VERSION, "a union")
         union = cls(state.values["frontiers"])
         union.frontiers.update(state.values["frontiers"])
         return union

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from anabranch.kernels.kernel import Refused, Report, Result, State
+from anabranch.kernels.store.saved import version_of
 from anabranch.model.application import MISSING, VALID, apply_elements
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.event_table import EventTable
@@ -71,7 +72,7 @@ class Validate:
     @classmethod
     def load(cls, state: State) -> "Validate":
         """The kernel that was saved."""
-        kernel = cls()
+        state, kernel = version_of(state, VERSION, "a check of adjusts"), cls()
         kernel.frontier = state.values["frontier"]
         (events,) = state.batches
         columns: dict[str, Any] = {name: events.column(name).to_numpy() for name in _COLUMNS}

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.kernels.kernel import Refused, State
+from anabranch.kernels.store.saved import version_of
 from anabranch.model.application import STABLE, VALID
 from anabranch.model.attendance import Attendance, Change
 from anabranch.model.batch import Batch, Kind
@@ -271,7 +272,7 @@ class Gate:
 
     def resume(self, state: State) -> None:
         """Go on from what was saved."""
-        values = state.values
+        values = version_of(state, VERSION, "the gate of a source").values
         self.channels = Channels.load(values["channels"], self.admission.channels)
         self.promised = dict(values["promised"])
         self.places = {name: place for place, name in enumerate(self.channels.numbers)}
