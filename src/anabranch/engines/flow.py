@@ -33,6 +33,10 @@ class _Stage:
     kernel: Kernel | None = None
     settles: Settles | None = None
     """The kernel, where promises count once a pass is over."""
+    joinable: Joinable | None = None
+    """The kernel, where inputs come and go."""
+    shows: Shows | None = None
+    """The kernel, where it knows what an input has shown."""
     step: Step | None = None
     consumers: list[tuple[int, str | None]] = field(default_factory=list)
     """The stages after it, and the name by which each knows it; None: by the name of the replica."""
@@ -101,6 +105,8 @@ class Flow:
         else:
             stage.kernel = operator
             stage.settles = operator if isinstance(operator, Settles) else None
+            stage.shows = operator if isinstance(operator, Shows) else None
+            stage.joinable = operator if isinstance(operator, Joinable) else None
             stage.frontiers[""] = self._reached(operator)
 
     def resume(self, promised: Mapping[str, Mapping[str, int]]) -> None:
@@ -144,7 +150,7 @@ class Flow:
         self.midway = False
 
     def begins(self, source: str, name: str, time: int | None) -> None:
-        """A replica of a source of changes speaks, here or in another shard, perhaps of a snapshot."""
+        """A replica of a source of changes sends, here or to another shard, perhaps rows of a snapshot."""
         for stage in self._behind(source):
             if stage.settles is not None:
                 self._take(stage, stage.settles.begins(name, time))
@@ -158,30 +164,30 @@ class Flow:
         *,
         complete: bool = True,
     ) -> None:
-        """A replica of a source joins the merges behind it."""
-        for stage, kernel in self._merges(source):
+        """A replica of a source becomes an input of the operators behind it that have inputs come and go."""
+        for stage, kernel in self._joinable(source):
             self._take(stage, kernel.attach(name, guarantee, properties, complete=complete))
         self.flush()
 
     def detach(self, source: str, name: str) -> None:
-        """A replica of a source leaves the merges behind it."""
-        for stage, kernel in self._merges(source):
+        """A replica of a source is an input of the operators behind it no more."""
+        for stage, kernel in self._joinable(source):
             self._take(stage, kernel.detach(name))
         for stage in self._steps(source):
             stage.frontiers.pop(name, None)
         self.flush()
 
     def idle(self, source: str, name: str) -> None:
-        """Nobody waits for a replica of a source until it speaks again."""
-        for stage, kernel in self._merges(source):
+        """A replica of a source is not waited for until it sends again."""
+        for stage, kernel in self._joinable(source):
             self._take(stage, kernel.idle(name))
         self.flush()
 
     def end(self, source: str, *, closes: bool) -> None:
-        """A source has no more to say: it leaves the merges behind it, whatever operators are between.
+        """A source is at its end: what has inputs come and go loses it, whatever steps are between.
 
-        Its end is no evidence to a merge that there is nothing beyond it. Where it ``closes``, it is stable
-        for ever to all others, and to a merge that has no other input.
+        Its end is no evidence to these that there is nothing beyond it. Where it ``closes``, it is stable for
+        ever to all others, and to those that have no other input.
         """
         self._end(self.entrances[source], closes)
         self._ends = True
@@ -195,9 +201,9 @@ class Flow:
                 self._end(consumer, closes)
             elif port is None:
                 continue
-            elif (merge := _joinable(stage.kernel)) and (len(merge.inputs) > 1 or not closes):
-                if port in merge.inputs:
-                    self._take(stage, merge.detach(port))
+            elif (kernel := stage.joinable) and (len(kernel.inputs) > 1 or not closes):
+                if port in kernel.inputs:
+                    self._take(stage, kernel.detach(port))
             elif closes:
                 stage.promises.append((port, FOREVER))
 
@@ -206,8 +212,8 @@ class Flow:
     ) -> NDArray[np.int64]:
         """How often a replica shows each of some events, where the first operator behind it knows."""
         first = self.stages[self.entrances[source]].consumers
-        kernel = self.stages[first[0][0]].kernel if len(first) == 1 else None
-        if (knowing := _shows(kernel)) is not None:
+        knowing = self.stages[first[0][0]].shows if len(first) == 1 else None
+        if knowing is not None:
             return knowing.shows(name if first[0][1] is None else first[0][1], identities, start, end)
         return np.zeros(len(start), np.int64)
 
@@ -251,12 +257,12 @@ class Flow:
         if stage.kernel is not None:
             for name, batch in events:
                 self._hand_on(stage, stage.kernel.push(name, batch))
-            merge = _joinable(stage.kernel) if promises else None
+            joinable = stage.joinable
             for name, time in promises:
-                if merge is not None and name not in merge.inputs:
+                if joinable is not None and name not in joinable.inputs:
                     continue  # its source is at its end, and it has left
-                if merge is not None and self._ends and time == FOREVER and len(merge.inputs) > 1:
-                    self._hand_on(stage, merge.detach(name))
+                if joinable is not None and self._ends and time == FOREVER and len(joinable.inputs) > 1:
+                    self._hand_on(stage, joinable.detach(name))
                     continue
                 if stage.settles is None:
                     self._hand_on(stage, stage.kernel.advance(name, time))
@@ -285,7 +291,7 @@ class Flow:
         self._give(stage, "", result.events)
 
     def _reached(self, kernel: Kernel) -> int:
-        """What a kernel promises; a merge may join an input early by events that other shards have not."""
+        """What a kernel promises; it may have joined an input early by events that other shards have not."""
         if self._agreed and hasattr(kernel, "agreed"):
             return min(kernel.frontier, kernel.agreed)
         return kernel.frontier
@@ -314,11 +320,11 @@ class Flow:
         for output in stage.outputs:
             self.output[output].frontier = time
 
-    def _merges(self, source: str) -> Iterator[tuple[_Stage, Joinable]]:
-        """The merges that the replicas of a source are inputs of."""
+    def _joinable(self, source: str) -> Iterator[tuple[_Stage, Joinable]]:
+        """The operators that the replicas of a source are inputs of, where inputs come and go."""
         for stage in self._behind(source):
-            if (kernel := _joinable(stage.kernel)) is not None:
-                yield stage, kernel
+            if stage.joinable is not None:
+                yield stage, stage.joinable
 
     def _steps(self, source: str) -> Iterator[_Stage]:
         yield self.stages[self.entrances[source]]
@@ -337,11 +343,3 @@ class Flow:
             yield self.stages[edge[0]], edge
             if edge[1] is None and self.stages[edge[0]].kernel is None:
                 yield from self._edges(edge[0])
-
-
-def _joinable(kernel: object) -> Joinable | None:
-    return kernel if isinstance(kernel, Joinable) else None
-
-
-def _shows(kernel: object) -> Shows | None:
-    return kernel if isinstance(kernel, Shows) else None

@@ -84,7 +84,7 @@ class _Reading:
         end = self._ends(kind, start)
         if layout.old_end is not None:
             old_end = np.where(kind == _ADJUST, self._ticks(layout.old_end, FOREVER), 0)
-        elif (kind == _ADJUST).any():
+        elif layout.kind is not None and (kind == _ADJUST).any():
             self._refuse(kind == _ADJUST, "an adjust names the end that it changes, and no column is old_end")
         replica, replicas = self._names(layout.replica, SINGLE)
         channel, channels = self._names(layout.channel, self.place.channel)
@@ -97,9 +97,9 @@ class _Reading:
         batch = Batch(kind, start, end, old_end, payload)
         wrong = [row for row in sorted(self.wrong) if not self.ignored[row]]
         refused = [self._refusal(row, replicas, replica) for row in wrong]
-        keep = ~self.ignored
-        keep[wrong] = False
-        if not keep.all():
+        if wrong or self.ignored.any():
+            keep = ~self.ignored
+            keep[wrong] = False
             batch, replica, channel, sequence = batch.take(keep), replica[keep], channel[keep], sequence[keep]
         in_order = layout.sequence is None or bool((np.diff(sequence) >= 0).all())
         return Read(batch, replicas, replica, channels, channel, sequence, refused, in_order)
@@ -160,11 +160,11 @@ class _Reading:
         if layout.end is not None:
             return np.where(kind <= _ADJUST, self._ticks(layout.end, FOREVER), 0)
         lasts = layout.ticks(layout.duration, self.rows.schema, "duration") or 1
-        too_late = (start > FOREVER - lasts) & (kind <= _ADJUST)
-        if too_late.any():
+        if start.max(initial=BEGINNING) > FOREVER - lasts:
             lasting = layout.length(lasts, self.rows.schema)
+            too_late = (start > FOREVER - lasts) & (kind <= _ADJUST)
             self._refuse(too_late, f"an event of duration {lasting} ends before time does")
-        return start + lasts if not kind.any() else np.where(kind <= _ADJUST, start + lasts, 0)
+        return start + lasts if layout.kind is None else np.where(kind <= _ADJUST, start + lasts, 0)
 
     def _ticks(self, name: str, missing: int) -> NDArray[np.int64]:
         column = self.rows.column(name)

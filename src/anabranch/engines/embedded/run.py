@@ -130,7 +130,10 @@ def _piece(source: Source, item: Any) -> Batch | list[Any] | pa.RecordBatch:
         return list(item)
     if isinstance(item, pa.RecordBatch):
         return item
-    batches = pa.table(item).combine_chunks().to_batches()
+    table = pa.table(item)
+    batches = table.to_batches()
+    if len(batches) > 1:
+        batches = table.combine_chunks().to_batches()
     return batches[0] if batches else []
 
 
