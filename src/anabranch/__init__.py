@@ -187,6 +187,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "spark":
+        return import_module("anabranch.spark")
     if name in _HEAVY:
         return getattr(import_module(_HEAVY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,6 +3,12 @@
 from anabranch import spark as ab
 """
 
+# isort: off
+from anabranch.extras import check_spark
+
+check_spark()
+# isort: on
+
 from anabranch.connectors.delta.feeds import DeltaChanges, delta_changes
 from anabranch.connectors.files.debezium import Debezium
 from anabranch.connectors.folder.sink import write_folder

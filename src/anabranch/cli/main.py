@@ -14,6 +14,7 @@ from anabranch.cli import check, convert, diff, explain, generate, init, merge, 
 from anabranch.cli.demo import command as demo
 from anabranch.cli.doctor import command as doctor
 from anabranch.connectors.files.local_path import path_meant
+from anabranch.extras import without_spark
 from anabranch.model.spelling import did_you_mean
 
 COMMANDS = {
@@ -60,7 +61,7 @@ def _message(error: BaseException) -> str:
         meant = path_meant(str(error.filename)) if isinstance(error, FileNotFoundError) else ""
         what = f"{error.filename}: {error.strerror}{meant}" if error.filename else error.strerror
     else:
-        what = str(error)
+        what = without_spark(error) or str(error)
     return "\n".join([f"anabranch: {what}", *(f"  {note}" for note in getattr(error, "__notes__", []))])
 
 

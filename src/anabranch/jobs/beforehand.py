@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from anabranch.connectors.files.formats import STANDARD
 from anabranch.engines.spark.one_row import SEVERAL, check_one_row
+from anabranch.extras import SPARK, check_spark
 from anabranch.jobs.ends import SourceSection
 from anabranch.jobs.job import Job
 from anabranch.jobs.opened_sources import known_columns
@@ -44,7 +45,7 @@ class Foreseen:
 def check_job(job: Job, *, embedded: bool = False, asks: bool = False) -> None:
     """Raise the first reason why a job would not run; ``asks``: clusters are asked for their topics."""
     try:
-        for check in needed_packages(job).values():
+        for check in needed_packages(job, embedded=embedded).values():
             check()
         check_engine(job, embedded=embedded)
         if embedded or not job.merges or known_columns(job):
@@ -60,11 +61,16 @@ def check_job(job: Job, *, embedded: bool = False, asks: bool = False) -> None:
         raise
 
 
-def needed_packages(job: Job) -> dict[str, Callable[[], None]]:
-    """The packages that the ends of a job need, and what raises where one is not installed."""
+def needed_packages(job: Job, *, embedded: bool) -> dict[str, Callable[[], None]]:
+    """The packages that a job needs, and what raises where one is not installed.
+
+    The columns of the rows of a merge are known in types of Spark's, wherever it runs.
+    """
     sources = [one for one in job.ends.values() if isinstance(one, SourceSection)]
     topics = [one.kafka for one in sources if one.kafka is not None]
     needed: dict[str, Callable[[], None]] = {}
+    if job.merges or not embedded:
+        needed |= dict.fromkeys(SPARK, check_spark)
     if topics or job.sink.kafka is not None:
         from anabranch.connectors.kafka.cluster import check_packages
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from traceback import extract_tb
 from types import TracebackType
 
+from anabranch.extras import without_spark
 from anabranch.model.spelling import did_you_mean, keyword_meant, unexpected_keyword
 
 
@@ -32,6 +33,8 @@ def _words(reason: Exception) -> str:
     """The message of an error, with the name that was meant where one is misspelt."""
     if isinstance(reason, SyntaxError) and reason.text:
         return f"{reason.msg}: {reason.text.strip()}"
+    if missing := without_spark(reason):
+        return missing
     words = (str(reason).strip() or "no message").split("\n")[0]
     return words if "did you mean" in words.lower() else f"{words}{_meant(reason, words)}"
 

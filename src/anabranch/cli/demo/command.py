@@ -59,9 +59,11 @@ def run(options: argparse.Namespace) -> int:
     from anabranch.cli.demo.replicas import east, west
     from anabranch.cli.demo.verdict import judge
     from anabranch.connectors.files.files import write
+    from anabranch.extras import check_spark
     from anabranch.model.consistency import difference
     from anabranch.model.relation import Relation
 
+    check_spark()
     begun = time.monotonic()
     place = _made_anew(Path(options.out).absolute())
     random = Random(options.seed)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
+from anabranch.extras import without_spark
+
 if TYPE_CHECKING:
     from anabranch.jobs.job import Job
 
@@ -83,6 +85,7 @@ def trouble(what: str, found: str, *mend: str) -> Finding:
 
 def failed(what: str, error: BaseException) -> Finding:
     """An error as trouble: what it says, and its notes as what to do."""
-    words = str(error) if type(error) in (OSError, ValueError) else f"{type(error).__name__}: {error}"
+    plain = str(error) if type(error) in (OSError, ValueError) else f"{type(error).__name__}: {error}"
+    words = without_spark(error) or plain
     first, *rest = words.strip().splitlines() or [type(error).__name__]
     return trouble(what, first, *(line.strip() for line in rest), *getattr(error, "__notes__", []))

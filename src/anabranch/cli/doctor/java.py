@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from anabranch.cli.doctor.finding import Finding, Request, failed, ok, trouble
+from anabranch.extras import is_installed
 
 MODULE = "jdk.incubator.vector"
 SECONDS = 60
@@ -17,6 +18,8 @@ SECONDS = 60
 
 def runtime(asked: Request) -> Iterator[Finding]:
     """Java is there, new enough, and has the module without which Spark's Java process ends at once."""
+    if not is_installed("pyspark"):
+        return
     from anabranch.engines.spark.session.jvm import check_java
 
     try:

@@ -10,14 +10,16 @@ from collections.abc import Collection, Iterator
 from importlib import import_module, metadata
 
 from anabranch.cli.doctor.finding import Finding, Request, note, ok, trouble
+from anabranch.extras import SPARK
 
 OPTIONAL = {
+    **dict.fromkeys(SPARK, ("spark", "queries on Spark")),
     "confluent-kafka": ("kafka", "Kafka topics"),
     "fastavro": ("kafka", "rows in Avro"),
     "deltalake": ("delta", "Delta tables"),
 }
 """The packages that some jobs need: the extra that brings them, and what they are for."""
-MODULES = {"protobuf": "google.protobuf"}
+MODULES = SPARK
 """What is imported, where it is not the package's name."""
 
 _LIMITS = {
@@ -60,11 +62,12 @@ def optional(asked: Request) -> Iterator[Finding]:
 
 
 def _needed_by(asked: Request) -> Collection[str]:
+    spark = SPARK if asked.spark else ()
     if asked.job is None:
-        return ()
+        return spark
     from anabranch.jobs.beforehand import needed_packages
 
-    return needed_packages(asked.job)
+    return {*spark, *needed_packages(asked.job, embedded=False)}
 
 
 def package(name: str, limits: str, *, is_needed: bool = False) -> Finding:
@@ -77,7 +80,7 @@ def package(name: str, limits: str, *, is_needed: bool = False) -> Finding:
         if extra is None:
             return trouble(name, "not installed, and anabranch needs it", install)
         if is_needed:
-            return trouble(name, "not installed, and the job needs it", f"pip install 'anabranch[{extra}]'")
+            return trouble(name, "not installed, and it is needed", f"pip install 'anabranch[{extra}]'")
         return note(name, f"not installed; {what_for} need it: pip install 'anabranch[{extra}]'")
     if not allows(limits, version):
         return trouble(name, f"{version}; anabranch needs {limits}", install)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 
 from anabranch.cli.doctor.finding import Finding, Request, note, ok, trouble
+from anabranch.extras import is_installed
 
 SECONDS = 120
 _PROGRAM = (
@@ -22,6 +23,8 @@ _PROGRAM = (
 
 def interpreter(asked: Request) -> Iterator[Finding]:
     """It is there, of the same minor version, and imports the same anabranch."""
+    if not is_installed("pyspark"):
+        return
     named = os.environ.get("PYSPARK_PYTHON")
     python = named or sys.executable
     way_out = (

@@ -1,11 +1,11 @@
 """How the changes of Delta tables are described, whatever reads them: of which, and from when on."""
 
 from collections.abc import Iterable, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 
 from anabranch.connectors.files.local_path import local_path
 from anabranch.connectors.tables.table_error import TableError
+from anabranch.extras import check_installed
 from anabranch.rows.layout import SINGLE
 
 EARLIEST, LATEST, SNAPSHOT = "earliest", "latest", "snapshot"
@@ -61,7 +61,4 @@ def first_version(start: str | int, last: int) -> tuple[int, bool]:
 
 def check_package() -> None:
     """Raise where what Delta tables are read through is not installed."""
-    if find_spec("deltalake") is None:
-        error = ImportError("changes are read through the package deltalake, and it is not installed")
-        error.add_note("Type: pip install 'anabranch[delta]'")
-        raise error
+    check_installed("deltalake", "deltalake", "delta", "changes are read through")

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from anabranch.errors import AnabranchError
+from anabranch.extras import check_installed
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -53,10 +53,7 @@ class Topic:
 
 def check_packages() -> None:
     """Raise where what Kafka is reached through is not installed."""
-    if find_spec("confluent_kafka") is None:
-        error = ImportError("Kafka is reached through the package confluent-kafka, and it is not installed")
-        error.add_note("Type: pip install 'anabranch[kafka]'")
-        raise error
+    check_installed("confluent_kafka", "confluent-kafka", "kafka", "Kafka is reached through")
 
 
 class Cluster:

@@ -7,7 +7,6 @@ refused with the reason, and the others are used.
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from typing import Any
 
 import msgspec
@@ -17,6 +16,7 @@ import pyarrow as pa
 from anabranch.connectors.files.json_rows import json_rows
 from anabranch.connectors.files.time_texts import in_zone
 from anabranch.connectors.files.values import Values
+from anabranch.extras import check_installed
 
 WIRE = b"\x00"
 """What a value begins with that names its schema by a registry's number, before the number in four bytes."""
@@ -104,10 +104,7 @@ def _arrow_rows(value: bytes | None, columns: pa.Schema) -> pa.RecordBatch:
 
 def check_package() -> None:
     """Raise where what Avro is read through is not installed."""
-    if find_spec("fastavro") is None:
-        error = ImportError("Avro is read through the package fastavro, and it is not installed")
-        error.add_note("Type: pip install 'anabranch[kafka]'")
-        raise error
+    check_installed("fastavro", "fastavro", "kafka", "Avro is read through")
 
 
 class _AvroReading:

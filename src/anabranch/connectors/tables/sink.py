@@ -15,7 +15,6 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -41,6 +40,7 @@ from anabranch.engines.spark.query.seal import seal
 from anabranch.engines.spark.query.start import check_elements, check_streaming, check_trigger, started
 from anabranch.engines.spark.transport.frontier_rows import with_least
 from anabranch.engines.whole_file import whole_file
+from anabranch.extras import check_installed
 from anabranch.model.span import span
 from anabranch.model.time import BEGINNING
 from anabranch.rows.element_columns import REFUSED
@@ -309,7 +309,6 @@ def _arrow_columns(schema: "StructType") -> pa.Schema:
 
 def check_package() -> None:
     """Raise where what Delta tables are written through is not installed."""
-    if find_spec("deltalake") is None:
-        error = ImportError("Delta tables are written through the package deltalake, and it is not installed")
-        error.add_note("Type: pip install 'anabranch[delta]', or write format='parquet'.")
-        raise error
+    check_installed(
+        "deltalake", "deltalake", "delta", "Delta tables are written through", ", or write format='parquet'"
+    )
