@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from anabranch import Drop, Fact, Properties, Quarantine
 from anabranch.engines.spark.assignment import Assignment
+from anabranch.engines.spark.refused_rows import RefusedRows
 from anabranch.engines.spark.rows_merge import REMEMBER, ROWS_SOURCE
 from anabranch.engines.spark.shard import Shard
-from anabranch.engines.spark.telling import Telling
 from anabranch.engines.spark.transport import parcel
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.kernels.answers import Answers
@@ -58,14 +58,14 @@ def seconds(
     promised = Properties.of(*facts)
     source = Source(name=ROWS_SOURCE, columns=schema, layout=layout, replicas=True, declared=promised)
     (level,) = levels(Merge(inputs=(source,), remember=REMEMBER))
-    telling = {ROWS_SOURCE: Telling(ROWS_SOURCE, True, clock=source.clock)}
-    shard = Shard(Assignment(level, answers=Answers(answer, answer, answer), telling=telling))
+    refused_rows = {ROWS_SOURCE: RefusedRows(ROWS_SOURCE, True, clock=source.clock)}
+    shard = Shard(Assignment(level, answers=Answers(answer, answer, answer), refused_rows=refused_rows))
     for number in range(ROUNDS):
         for time_again in range(1 + again):
             told = read_rows(layout, rows(number * EVENTS, time_again, channels), Place("rows"))
             parcels = [parcel.to_bytes(part) for _, part in packing.parcels([[told]])]
             begun = time.perf_counter()
-            heard = shard.hear([parcel.from_bytes(part) for part in parcels])
+            heard = shard.receive([parcel.from_bytes(part) for part in parcels])
             took = time.perf_counter() - begun
             said = sum(map(len, heard.output))
             assert said <= 1 if time_again else said >= EVENTS - 1, "what is at the stable is not behind it"

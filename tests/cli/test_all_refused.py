@@ -32,7 +32,7 @@ def test_a_replica_that_only_rows_could_be_of_is_reported_after_a_merge(tmp_path
         "[sink]\npath = 'out'\n"
     )
     met = {"north": SimpleNamespace(elements=300), "south": SimpleNamespace(elements=40)}
-    totals = Totals(heard=340, last=SimpleNamespace(replicas=met))
+    totals = Totals(received=340, last=SimpleNamespace(replicas=met))
     (tmp_path / "feed").mkdir()
     job = read_job(str(tmp_path / "job.toml"))
     assert unmet(list(job.sources.values()), totals) == [
@@ -43,7 +43,7 @@ def test_a_replica_that_only_rows_could_be_of_is_reported_after_a_merge(tmp_path
 
 def test_events_in_no_window_are_reported_after_a_run():
     counted = {"level 2: window": {"live": 3, "in_no_window": 28}, "level 1: merge": {"live": 2}}
-    totals = Totals(heard=340, last=SimpleNamespace(operators=counted))
+    totals = Totals(received=340, last=SimpleNamespace(operators=counted))
     assert outside(totals) == [
         "level 2: window: 28 events are in no window, as every is greater than size or they start before the "
         "first"

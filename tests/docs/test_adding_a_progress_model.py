@@ -109,7 +109,7 @@ def test_shards_that_are_restarted_promise_what_a_job_does(skew, seed):
         batch = pa.RecordBatch.from_pylist(rows, schema=ROWS)
         for element in job.push("s", batch).to_pylist():
             stable = max(stable, element["start"]) if element["kind"] == "stable" else stable
-        said = query.hear({"s": [batch]})
+        said = query.receive({"s": [batch]})
         assert max(stables(said), default=stable) == stable
         assert {one.frontier for one in statuses(said)} == {stable}
         if random.random() < 0.5:

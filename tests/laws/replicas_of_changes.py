@@ -62,7 +62,7 @@ class Driven(Protocol):
     output: Relation
     refused: list[Any]
 
-    def hear(self, said: list[Said]) -> None:
+    def receive(self, said: list[Said]) -> None:
         """Give it rows; what comes out is valid."""
 
     def restart(self) -> None:
@@ -83,7 +83,7 @@ class DrivenJob:
     def _open(self, state: bytes | None) -> ab.Job:
         return self.stream.open(state, on_invalid=ab.Quarantine(self.refused.append), on_late=ab.Raise())
 
-    def hear(self, said: list[Said]) -> None:
+    def receive(self, said: list[Said]) -> None:
         """Push rows."""
         self.output.apply(self.job.passes.push("table", [vars(one) for one in said])[""])
 
@@ -137,7 +137,7 @@ def _since_the_first(log: list[Said], positions: dict[str, int], batches: list[l
 
 def _check(driven: Driven, random: Random, batches: list[list[Said]], versions: list[Version]) -> None:
     for batch in batches:
-        driven.hear(batch)
+        driven.receive(batch)
         if random.random() < 0.4:
             driven.restart()
         reached = driven.output.frontier

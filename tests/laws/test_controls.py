@@ -42,7 +42,7 @@ class Meaning:
     stable: dict[str, int] = field(default_factory=dict)
     refused: Counter = field(default_factory=Counter)
 
-    def hear(self, told: Tagged) -> None:
+    def receive(self, told: Tagged) -> None:
         who, element = told.input, told.element
         rule = self._rule(who, element)
         if rule is not None:
@@ -81,7 +81,7 @@ class Meaning:
 def meant(told: list[Tagged]) -> Counter:
     meaning = Meaning()
     for one in told:
-        meaning.hear(one)
+        meaning.receive(one)
     return meaning.refused
 
 
@@ -139,7 +139,7 @@ def test_a_shard_refuses_what_a_job_does(seed):
     shard = Shard(Merging(ab.Case.R4, policy=ab.EveryChange()))
     refused: Counter = Counter()
     for place, one in enumerate(told):
-        heard = shard.hear(parcels(said(one.element, who=one.input, first=place)))
+        heard = shard.receive(parcels(said(one.element, who=one.input, first=place)))
         refused.update((two.replica, two.rule) for two in heard.refused)
     assert refused == Counter({(who, rule.value): n for (who, _, rule), n in _by_rule(meant(told)).items()})
 

@@ -56,8 +56,8 @@ class Lines:
         """One micro-batch for people; what is nothing to worry about is left out."""
         parts = [
             f"micro-batch {status.batch}",
-            f"in {events_in(status.heard):,}",
-            f"out {events_in(status.said):,}",
+            f"in {events_in(status.received):,}",
+            f"out {events_in(status.emitted):,}",
             f"stable until {self.time(status.frontier)}",
             *self._replicas(status),
             f"state {_size(status.state_bytes)}",
@@ -159,8 +159,8 @@ class Lines:
         """What all micro-batches came to."""
         return {
             "micro-batches": totals.batches,
-            "in": totals.heard,
-            "out": totals.said,
+            "in": totals.received,
+            "out": totals.emitted,
             "quarantined": totals.quarantined,
             "dropped": totals.dropped,
             "disagreements": totals.disagreements,

@@ -151,4 +151,4 @@ def unmet(sources: list[Source], totals: Totals) -> list[str]:
     if totals.last is None or len(found) != 1:
         return []
     there = [name for name, one in totals.last.replicas.items() if one.elements]
-    return names_without_rows(found[0], there, totals.heard)
+    return names_without_rows(found[0], there, totals.received)

@@ -24,10 +24,10 @@ class DrivenLevels:
         self.query = LeveledQuery(stream, shards, Answers(Quarantine(), Quarantine(), Quarantine()))
         self.output, self.refused, self.live = Relation(), list[Any](), dict[int, int]()
 
-    def hear(self, said: list[Said]) -> None:
+    def receive(self, said: list[Said]) -> None:
         """Let the tasks of one micro-batch read rows, in turn."""
         tasks = [pa.RecordBatch.from_pylist([vars(one) for one in said[n::2]], SCHEMA) for n in range(2)]
-        batches = self.query.hear({"table": tasks})
+        batches = self.query.receive({"table": tasks})
         if not batches:
             return
         rows = with_least(pa.Table.from_batches(batches))

@@ -61,7 +61,7 @@ class Query:
         self.shards = [Shard(assignment, number) for number in range(shards)]
         self.output, self.refused = Relation(), []
 
-    def hear(self, *tasks: list[Said]) -> None:
+    def receive(self, *tasks: list[Said]) -> None:
         """One micro-batch of what each task reads."""
         parcels = [[] for _ in self.shards]
         for task, rows in enumerate(tasks):
@@ -71,7 +71,7 @@ class Query:
             for number, part in self.packing.parcels([[read]]):
                 parcels[number].append(parcel.from_bytes(parcel.to_bytes(part)))
         for shard, mine in zip(self.shards, parcels, strict=True):
-            heard = shard.hear(mine)
+            heard = shard.receive(mine)
             for batch in heard.output:
                 self.output.apply(batch)
             self.refused += heard.refused

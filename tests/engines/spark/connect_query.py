@@ -42,7 +42,11 @@ def main(folder: Path) -> None:
         told = ab.status(query)
         assert told is not None
         table = ab.table(spark.read.parquet(str(out)))
-        found[name] = {"heard": told.heard["insert"], "said": told.said["insert"], "rows": table.count()}
+        found[name] = {
+            "received": told.received["insert"],
+            "emitted": told.emitted["insert"],
+            "rows": table.count(),
+        }
     columns = {"gateway": "string", "sensor": "string", "at": "timestamp[us, tz=UTC]"}
     source = plans.source(
         "feed",
@@ -60,7 +64,7 @@ def main(folder: Path) -> None:
     ab.wait(query)
     elements = spark.read.parquet(str(out))
     found["plan"] = {
-        "heard": ab.status(query).heard["insert"],
+        "received": ab.status(query).received["insert"],
         "rows": elements.where("kind = 'insert'").count(),
         "stables": elements.where("kind = 'stable'").count(),
     }

@@ -148,7 +148,7 @@ class MergeProcessor(ShardProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
         with errors_to_driver():
             said = self.answer(key[0], rows)
-        yield from said_in_rows(key[0], said.heard.output, said.refused, said.status)
+        yield from said_in_rows(key[0], said.result.output, said.refused, said.status)
 
 
 def said_in_rows(
@@ -176,7 +176,7 @@ class Query:
         self.assignment = assignment_of(ORDERED, self.merging, ROWS, len(self.ids))
         self.tester = TwsTester(MergeProcessor(self.assignment, self.ids, self.name))
 
-    def hear(self, rows: Iterable[Row]) -> dict[int, Answer]:
+    def receive(self, rows: Iterable[Row]) -> dict[int, Answer]:
         """What the shards that are given anything say about a micro-batch, by their numbers."""
         answers: dict[int, list[Row]] = {}
         for row in self.rows(rows):

@@ -70,6 +70,6 @@ def parcels(*tasks: list[Said], ordered: bool = True, rows: int = 1000) -> list[
 
 def hear(shard: Shard, *tasks: list[Said], ordered: bool = True, rows: int = 1000) -> list[Element]:
     """What comes of one micro-batch in which nothing is refused."""
-    heard = shard.hear(parcels(*tasks, ordered=ordered, rows=rows))
+    heard = shard.receive(parcels(*tasks, ordered=ordered, rows=rows))
     assert not heard.refused
     return [element for batch in heard.output for element in batch.elements()]

@@ -31,7 +31,7 @@ def main(folder: Path) -> None:
     query = ab.write_folder(merged, folder / "out", checkpoint=folder / "checkpoint")
     query.processAllAvailable()
     status = ab.status(query)
-    say(f"heard {status.heard['insert']} in batch {status.batch}")
+    say(f"heard {status.received['insert']} in batch {status.batch}")
     say(f"ended {ab.wait(query, 0.01)} {ab.wait(query, 0)}")
     Thread(target=tell, args=(signal.getsignal(signal.SIGINT),), daemon=True).start()
     try:

@@ -6,9 +6,8 @@ from uuid import uuid4
 import pyarrow as pa
 
 from anabranch.engines.spark.assignment import Assignment
+from anabranch.engines.spark.refused_rows import RefusedRows
 from anabranch.engines.spark.rows_merge import REMEMBER, ROWS_SOURCE
-from anabranch.engines.spark.shard import IDLE
-from anabranch.engines.spark.telling import Telling
 from anabranch.kernels.answers import Answers
 from anabranch.kernels.merge.settings import Generalise
 from anabranch.model.output_policy import FirstThenFinal, OutputPolicy, Pace
@@ -77,6 +76,6 @@ def assignment_of(layout: Layout, merging: Merging, schema: pa.Schema, shards: i
     merge = replace(level.outputs[OUTPUT], inputs=(inlet,))
     level = replace(level, edges=(replace(edge, inlet=inlet),), outputs={OUTPUT: merge})
     answers = Answers(merging.on_invalid, Quarantine() if generalises else merging.on_broken, merging.on_late)
-    telling = Telling(ROWS_SOURCE, True, clock=merging.clock)
-    idle = tuple(f"{ROWS_SOURCE}{IDLE}{name}" for name in merging.idle)
-    return Assignment(level, shards, answers, {ROWS_SOURCE: telling}, idle=idle, mark=str(uuid4()))
+    refused_rows = RefusedRows(ROWS_SOURCE, True, clock=merging.clock)
+    idle = tuple((ROWS_SOURCE, name) for name in merging.idle)
+    return Assignment(level, shards, answers, {ROWS_SOURCE: refused_rows}, idle=idle, mark=str(uuid4()))

@@ -239,7 +239,7 @@ class Listener:
         """Complete inputs lead once the frontier has reached their guarantee; the oracle knows of others."""
         return self.stable if self.drawn.merging.lossy else min(self.stable, self.agreed)
 
-    def hear(self, parcels: list[Parcel]) -> list[Element]:
+    def receive(self, parcels: list[Parcel]) -> list[Element]:
         """The elements that come of a micro-batch, without stables."""
         self.out = []
         channels = _turns(parcels)
@@ -453,7 +453,7 @@ class Inputs:
         self.gone: set[str] = set()
         self.channels = drawn.channels
 
-    def hear(self, batch: list[Said]) -> list[Attachment]:
+    def receive(self, batch: list[Said]) -> list[Attachment]:
         """Everyone there has been after a micro-batch."""
         for said in batch:
             match said.element:
@@ -489,7 +489,7 @@ class Judge:
     world: World = field(default_factory=World)
     said: list[Element] = field(default_factory=list)
 
-    def hear(
+    def receive(
         self, answers: dict[int, Answer], frontiers: dict[int, int], inputs: list[Attachment]
     ) -> str | None:
         """What is wrong with the output of a micro-batch, after which the shards are at these frontiers."""
@@ -559,13 +559,13 @@ def fault_of(drawn: Drawn) -> str | None:
     listeners = [Listener(drawn) for _ in query.ids] if drawn.seed % 2 else []
     given: list[dict[int, Answer]] = []
     for number, (batch, rows) in enumerate(zip(drawn.said(), batches, strict=True)):
-        answers = query.hear(rows)
+        answers = query.receive(rows)
         given.append(answers)
         frontiers |= {shard: answer.status.frontier for shard, answer in answers.items()}
-        wrong = judge.hear(answers, frontiers, inputs.hear(batch))
+        wrong = judge.receive(answers, frontiers, inputs.receive(batch))
         for shard, listener in enumerate(listeners):
             mine = [parcel.from_bytes(row.body) for row in rows if row.shard == query.ids[shard] and row.body]
-            meant = listener.hear(mine)
+            meant = listener.receive(mine)
             ours = answers[shard].elements() if shard in answers else []
             if ours != meant or frontiers[shard] != listener.frontier:
                 wrong = wrong or f"shard {shard} says\n{text(ours)}\nand not\n{text(meant)}"
@@ -586,10 +586,10 @@ def _other_way(drawn: Drawn, batches: list[list[Row]], given: list[dict[int, Ans
         old = query.held()
         for number, (rows, before) in enumerate(zip(batches, given, strict=True)):
             kept = query.kept()
-            answers = query.hear(shuffled(rows, random))
+            answers = query.receive(shuffled(rows, random))
             if "repeated" in ways and random.random() < 0.5:
                 query.keep(kept)
-                answers = query.hear(shuffled(rows, random))
+                answers = query.receive(shuffled(rows, random))
             if "stale" in ways and random.random() < 0.6:
                 query.hold(old)
             elif "stale" in ways:

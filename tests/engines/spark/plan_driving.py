@@ -64,7 +64,7 @@ class LeveledQuery:
             for level in self.parts
         ]
 
-    def hear(self, given: Mapping[str, Sequence[pa.RecordBatch]]) -> list[pa.RecordBatch]:
+    def receive(self, given: Mapping[str, Sequence[pa.RecordBatch]]) -> list[pa.RecordBatch]:
         """What comes out of the last level for what the tasks of sources read in one micro-batch."""
         self.batch += 1
         with _of_micro_batch(self.batch):

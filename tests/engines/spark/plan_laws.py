@@ -99,7 +99,7 @@ def check(seed: int, operators: Sequence[Operator] = OPERATORS) -> int:
         pending.setdefault(name, []).extend(piece)
         if number + 1 < len(pieces) and random.random() < 0.6:
             continue
-        said = query.hear({one: [rows(part)] for one, part in pending.items()})
+        said = query.receive({one: [rows(part)] for one, part in pending.items()})
         for one, part in pending.items():
             for element in part:
                 assert worlds[one].apply(element) is None

@@ -41,7 +41,7 @@ class TestIdle:
     def test_what_it_says_when_it_is_back_and_behind_is_late(self):
         shard = Shard(replace(AWAITED, idle=("b",)))
         hear(shard, said(Stable(7)))
-        heard = shard.hear(parcels(said(event("w", 5, 9), who="b")))
+        heard = shard.receive(parcels(said(event("w", 5, 9), who="b")))
         assert [refused.rule for refused in heard.refused] == ["late"]
 
     def test_one_that_left_is_passed_over(self):
@@ -53,7 +53,7 @@ class TestIdle:
     def test_a_name_that_nobody_has_is_an_error_that_says_who_is_known(self):
         shard = Shard(replace(AWAITED, idle=("wset",)))
         with pytest.raises(ValueError, match="'wset'") as caught:
-            shard.hear(parcels(said(Stable(7))))
+            shard.receive(parcels(said(Stable(7))))
         assert "'a', 'b'" in caught.value.__notes__[0]
 
 

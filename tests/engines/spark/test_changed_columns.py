@@ -27,7 +27,7 @@ def read_as(layout: Layout, schema: pa.Schema = SCHEMA):
 
 def said(shard: Shard, replica: str, *elements, sequence: int = 0):
     stretch = Stretch(replica, sequence=sequence)
-    heard = shard.hear([replace(Parcel.of(stretch, Batch.of(elements)), edge=ROWS_SOURCE)])
+    heard = shard.receive([replace(Parcel.of(stretch, Batch.of(elements)), edge=ROWS_SOURCE)])
     assert not heard.refused
     return [element for batch in heard.output for element in batch.elements()]
 

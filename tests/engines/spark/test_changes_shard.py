@@ -39,7 +39,7 @@ class Table:
         self.table, self.said, self.refused = ChangedTable(("site", "id"), by_time), {}, []
         self.numbered = numbered
 
-    def hear(self, said: Said) -> None:
+    def receive(self, said: Said) -> None:
         if said.op == "stable":
             unfit = self.table.promise(FOREVER if said.at is None else said.at)
             self.refused += [self.said[id(change)] for change in unfit]
@@ -71,7 +71,7 @@ def copy_of(log: list[Said], name: str, random: Random, *, late: int, by_time: b
     """
     heard = Table(by_time=by_time)
     for one in log if by_time else ():
-        heard.hear(one)
+        heard.receive(one)
     left, said = [replace(one, replica=name) for one in log], []
     while left:
         ready = [n for n, one in enumerate(left) if one.at <= left[0].at + random.choice((0, late))]
@@ -80,7 +80,7 @@ def copy_of(log: list[Said], name: str, random: Random, *, late: int, by_time: b
         if random.random() < 0.2:
             now.append(Said(name, "stable", min((one.at for one in left), default=one.at)))
         for item in () if by_time else now:
-            heard.hear(item)
+            heard.receive(item)
         if random.random() < 0.2:
             op, at = random.choice(("insert", "update", "delete")), random.choice((one.at, 0, -20)) + 1
             odd = Said(name, op, at, random.choice("xyz"), random.randrange(3), "odd")
@@ -124,16 +124,16 @@ def test_replicas_in_disorder_are_merged_as_the_oracle_reads_their_changes(seed,
     query = Query(layout, merging, shards, rows=random.choice((1, 4, 1000)))
     tables = {copy[0].replica: Table(by_time=by_time) for copy in copies}
     for batch in micro_batches(random, copies):
-        query.hear(*dealt(random, batch))
+        query.receive(*dealt(random, batch))
         at_the_end = layout is UNORDERED
         for said in sorted(batch, key=lambda said: (at_the_end and said.op == "stable", said.number)):
-            tables[said.replica].hear(said)
+            tables[said.replica].receive(said)
         assert incompatibility(query.output, {n: t.relation() for n, t in tables.items()}) is None
         if random.random() < 0.4:
             query.store()
     meant = Table()
     for said in [*log, Said("", "stable", None)]:
-        meant.hear(said)
+        meant.receive(said)
     assert query.output.frontier == FOREVER
     assert difference(query.output, meant.relation()) is None
     expected = [said for table in tables.values() for said in table.refused]
@@ -152,41 +152,41 @@ def test_without_a_sequence_changes_of_one_commit_time_count_by_what_they_are(se
     table = Table(numbered=False)
     for batch in cut(random, log):
         tasks = dealt(random, batch)
-        query.hear(*tasks)
+        query.receive(*tasks)
         for said in [said for task in tasks for said in task]:
-            table.hear(said)
+            table.receive(said)
         if random.random() < 0.4:
             query.store()
         assert incompatibility(query.output, {"a": table.relation()}) is None
-    query.hear([Said("a", "stable", None)])
-    table.hear(Said("a", "stable", None))
+    query.receive([Said("a", "stable", None)])
+    table.receive(Said("a", "stable", None))
     assert difference(query.output, table.relation()) is None
     assert len(query.refused) == len(table.refused)
 
 
 def test_an_update_may_come_a_micro_batch_before_the_insert_that_it_follows():
     query = Query(UNORDERED, shards=2)
-    query.hear([Said("a", "update", 6, "x", 1, "b"), Said("a", "delete", 9, "x", 1)])
+    query.receive([Said("a", "update", 6, "x", 1, "b"), Said("a", "delete", 9, "x", 1)])
     assert (shown(query), query.refused) == ([], [])
     query.store()
-    query.hear([Said("a", "insert", 2, "x", 1, "a"), Said("a", "stable", 4)])
+    query.receive([Said("a", "insert", 2, "x", 1, "a"), Said("a", "stable", 4)])
     assert (shown(query), query.refused) == ([("a", 2, 6), ("b", 6, 9)], [])
-    query.hear([Said("a", "stable", None)])
+    query.receive([Said("a", "stable", None)])
     assert query.refused == []
 
 
 def test_a_change_that_waits_when_its_replica_leaves_is_refused():
     query = Query(ORDERED, replace(MERGING, by_time=True))
-    query.hear([Said("a", "update", 6, "x", 1, "b", number=7)])
+    query.receive([Said("a", "update", 6, "x", 1, "b", number=7)])
     query.store()
-    query.hear([Said("a", "detach", None, number=8)])
+    query.receive([Said("a", "detach", None, number=8)])
     assert [(one.rule, one.place) for one in query.refused] == [("no-such-row", "a row 7")]
 
 
 def test_a_replica_that_is_attached_again_begins_its_table_anew():
     query = Query(ORDERED)
     a = [Said("a", "insert", 1, "x", 1, "a"), Said("a", "update", 4, "x", 1, "b"), Said("a", "stable", 5)]
-    query.hear([replace(said, number=n) for n, said in enumerate(a)])
+    query.receive([replace(said, number=n) for n, said in enumerate(a)])
     again = [
         Said("a", "detach", None),
         Said("a", "attach", 5),
@@ -194,7 +194,7 @@ def test_a_replica_that_is_attached_again_begins_its_table_anew():
         Said("a", "delete", 8, "x", 1),
         Said("a", "stable", 9),
     ]
-    query.hear([replace(said, number=n) for n, said in enumerate(again, 3)])
+    query.receive([replace(said, number=n) for n, said in enumerate(again, 3)])
     assert query.refused == []
     assert shown(query) == [("a", 1, 4), ("b", 4, 8)]
 
@@ -206,13 +206,13 @@ def test_a_replica_that_has_left_holds_no_table_and_is_refused_until_it_is_back(
         Said("a", "detach", None),
         Said("a", "delete", 3, "x", 1),
     ]
-    query.hear([replace(said, number=n) for n, said in enumerate(rows)])
+    query.receive([replace(said, number=n) for n, said in enumerate(rows)])
     assert query.shards[0].changes.replicas == {}
     assert [(one.rule, one.raw) for one in query.refused] == [
         ("detached-input", '{"op":"delete","time":3,"before":{"site":"x","id":1}}')
     ]
     query.store()
-    query.hear([Said("a", "attach", None, number=3), Said("a", "insert", 1, "x", 1, "a", number=4)])
+    query.receive([Said("a", "attach", None, number=3), Said("a", "insert", 1, "x", 1, "a", number=4)])
     assert len(query.refused) == 1
 
 
@@ -228,8 +228,8 @@ def test_a_replica_that_has_left_holds_no_table_and_is_refused_until_it_is_back(
 def test_an_op_may_be_spelled_in_the_usual_ways(op, meaning):
     query = Query(UNORDERED)
     if meaning != "insert":
-        query.hear([Said("a", "insert", 1, "x", 1, "a")])
-    query.hear([Said("a", op, 5, "x", 1, "b"), Said("a", "PROGRESS", 9)])
+        query.receive([Said("a", "insert", 1, "x", 1, "a")])
+    query.receive([Said("a", op, 5, "x", 1, "b"), Said("a", "PROGRESS", 9)])
     assert query.refused == []
     expected = {
         "insert": [("b", 5, FOREVER)],
@@ -242,7 +242,9 @@ def test_an_op_may_be_spelled_in_the_usual_ways(op, meaning):
 @pytest.mark.parametrize("op", ["-U", "update_preimage", "ignore"])
 def test_the_image_before_an_update_is_passed_over(op):
     query = Query(UNORDERED)
-    query.hear([Said("a", "insert", 1, "x", 1, "a"), Said("a", op, None, None, None), Said("a", "stable", 9)])
+    query.receive(
+        [Said("a", "insert", 1, "x", 1, "a"), Said("a", op, None, None, None), Said("a", "stable", 9)]
+    )
     assert query.refused == []
     assert len(query.output) == 1
 
@@ -250,7 +252,7 @@ def test_the_image_before_an_update_is_passed_over(op):
 def test_more_words_may_be_known():
     ops = spellings({"1": "Delete", " 2 ": "insert", "U": "upsert"})
     query = Query(replace(UNORDERED, ops=ops))
-    query.hear([Said("a", "2", 1, "x", 1, "a"), Said("a", "u", 3, "x", 2, "b"), Said("a", "1", 5, "x", 1)])
+    query.receive([Said("a", "2", 1, "x", 1, "a"), Said("a", "u", 3, "x", 2, "b"), Said("a", "1", 5, "x", 1)])
     assert query.refused == []
     with pytest.raises(ValueError, match="'truncate' is not known") as caught:
         spellings({"t": "truncate"})
@@ -282,12 +284,12 @@ def test_a_change_that_does_not_fit_is_refused_with_reason_place_and_row_and_the
     layout, bad, rule, reason
 ):
     query = Query(layout, shards=2)
-    query.hear([Said("a", "insert", 6, "x", 1, "a", number=1), Said("a", "stable", 5, number=2)])
-    query.hear([replace(bad, number=3), Said("a", "delete", 9, "x", 1, number=4)])
+    query.receive([Said("a", "insert", 6, "x", 1, "a", number=1), Said("a", "stable", 5, number=2)])
+    query.receive([replace(bad, number=3), Said("a", "delete", 9, "x", 1, number=4)])
     at_once = layout is ORDERED or rule in ("malformed", "change-behind-stable")
     assert bool(query.refused) == at_once
     query.store()
-    query.hear([Said("a", "stable", 10, number=5)])
+    query.receive([Said("a", "stable", 10, number=5)])
     [refused] = query.refused
     assert (refused.rule, refused.replica) == (rule, bad.replica or refused.replica)
     assert reason in refused.reason
@@ -299,8 +301,8 @@ def test_a_change_that_does_not_fit_is_refused_with_reason_place_and_row_and_the
 def test_a_change_behind_the_frontier_of_another_channel_of_its_replica_is_refused():
     layout = replace(ORDERED, channel="site", payload=("id", "v"), key=("id",))
     query = Query(layout)
-    query.hear([Said("a", "insert", 1, "x", 1, "a"), Said("a", "stable", 9, "x", number=1)])
-    query.hear([Said("a", "insert", 5, "y", 2, "b"), Said("a", "insert", 12, "y", 2, "c", number=1)])
+    query.receive([Said("a", "insert", 1, "x", 1, "a"), Said("a", "stable", 9, "x", number=1)])
+    query.receive([Said("a", "insert", 5, "y", 2, "b"), Said("a", "insert", 12, "y", 2, "c", number=1)])
     [refused] = query.refused
     assert (refused.rule, refused.place) == ("change-behind-stable", "a/y row 0")
     assert "the last stable is 9" in refused.reason
@@ -310,8 +312,8 @@ def test_a_change_behind_the_frontier_of_another_channel_of_its_replica_is_refus
 def test_what_the_merge_leaves_out_names_the_change_it_comes_of():
     query = Query(ORDERED, replace(MERGING, lossy=True, replicas=("a", "b")))
     rows = [Said("a", "insert", 1, "x", 1, "a"), Said("a", "stable", 9, number=1), Said("b", "stable", 1)]
-    query.hear([*rows, Said("b", "detach", None, number=1)])
-    query.hear([Said("b", "attach", None, number=2), Said("b", "upsert", 2, "x", 7, "b", number=3)])
+    query.receive([*rows, Said("b", "detach", None, number=1)])
+    query.receive([Said("b", "attach", None, number=2), Said("b", "upsert", 2, "x", 7, "b", number=3)])
     [refused] = query.refused
     assert (refused.rule, refused.place) == ("late", "b row 3")
     assert refused.raw == '{"op":"upsert","time":2,"after":{"site":"x","id":7,"v":"b"}}'
@@ -320,11 +322,11 @@ def test_what_the_merge_leaves_out_names_the_change_it_comes_of():
 def test_a_policy_that_raises_stops_at_a_change_that_does_not_fit():
     query = Query(ORDERED, replace(MERGING, on_invalid=Raise()))
     with pytest.raises(InvalidElementError, match="a:3 of input 'a' changes a row that is not there"):
-        query.hear([Said("a", "delete", 7, "x", 2, number=3)])
+        query.receive([Said("a", "delete", 7, "x", 2, number=3)])
     query = Query(ORDERED, replace(MERGING, on_invalid=Raise(), by_time=True))
-    query.hear([Said("a", "delete", 7, "x", 2, number=3)])
+    query.receive([Said("a", "delete", 7, "x", 2, number=3)])
     with pytest.raises(InvalidElementError, match="a:3 of input 'a' changes a row that is not there"):
-        query.hear([Said("a", "stable", 8, number=4)])
+        query.receive([Said("a", "stable", 8, number=4)])
 
 
 def test_rows_of_one_key_with_different_payloads_stay_apart_and_equal_ones_travel_once():
@@ -355,9 +357,9 @@ def test_how_rows_are_packed_survives_a_trip_as_text():
 
 def test_progress_may_come_from_a_bound_on_disorder():
     query = Query(replace(UNORDERED, disorder=2), shards=2)
-    query.hear([Said("a", "insert", 10, "x", 1, "a"), Said("a", "insert", 4, "x", 2, "b")])
+    query.receive([Said("a", "insert", 10, "x", 1, "a"), Said("a", "insert", 4, "x", 2, "b")])
     assert query.output.frontier == 8
-    query.hear([Said("a", "update", 8, "x", 2, "c"), Said("a", "update", 7, "x", 2, "d")])
+    query.receive([Said("a", "update", 8, "x", 2, "c"), Said("a", "update", 7, "x", 2, "d")])
     assert [one.rule for one in query.refused] == ["change-behind-stable"]
 
 
@@ -378,7 +380,7 @@ def test_the_state_of_a_query_that_read_otherwise_is_not_taken(written, read_as,
 def test_the_bytes_of_a_shard_count_its_tables():
     query = Query(UNORDERED)
     before = query.shards[0].nbytes
-    query.hear([Said("a", "insert", 1, "x", n, "v" * 100) for n in range(3_000)])
+    query.receive([Said("a", "insert", 1, "x", n, "v" * 100) for n in range(3_000)])
     grown = query.shards[0].nbytes - before
     assert grown > query.shards[0].changes.replicas["a"].table.nbytes > 3_000 * 100
     query.store()
@@ -400,5 +402,5 @@ def test_changes_are_counted_by_what_they_say_happened():
     rows = [{"op": word, "at": n, "replica": "a", "site": "x", "id": 1} for n, word in enumerate(words)]
     packing = Packing(LAYOUT, 1, edge=ROWS_SOURCE)
     read = read_rows(packing.layout, pa.RecordBatch.from_pylist(rows, SCHEMA), Place("task"))
-    heard = shard_of(MERGING).hear([part for _, part in packing.parcels([[read]])])
-    assert heard.heard == {"insert": 1, "update": 2, "delete": 1, "upsert": 1, "stable": 1}
+    result = shard_of(MERGING).receive([part for _, part in packing.parcels([[read]])])
+    assert result.received == {"insert": 1, "update": 2, "delete": 1, "upsert": 1, "stable": 1}

@@ -16,7 +16,7 @@ def test_both_doors_the_status_and_a_plan_of_two_levels_work_through_spark_conne
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.strip().splitlines()[-1])
-    whole = {"heard": 20, "said": 10, "rows": 10}
+    whole = {"received": 20, "emitted": 10, "rows": 10}
     assert found["frame"] == whole
     assert found["folder"] == whole
-    assert found["plan"] == {"heard": 20, "rows": 8, "stables": 1}
+    assert found["plan"] == {"received": 20, "rows": 8, "stables": 1}

@@ -29,7 +29,7 @@ def heard(query, random, time, names="abc"):
     events = [
         Insert({"value": random.choice("xyz"), "n": random.randint(0, 3)}, time, time + 9) for _ in range(3)
     ]
-    return query.hear({name: [rows([*events, Stable(time + 1)])] for name in names})
+    return query.receive({name: [rows([*events, Stable(time + 1)])] for name in names})
 
 
 @pytest.mark.parametrize("native", [True, False])

@@ -61,7 +61,7 @@ def test_a_row_for_which_a_function_fails_is_set_aside_wherever_the_function_is(
             batch = pa.RecordBatch.from_pylist(part, schema=SCHEMA)
             for name in "abc":
                 job.push(name, batch)
-            said += query.hear({name: [batch] for name in "abc"})
+            said += query.receive({name: [batch] for name in "abc"})
         told = [row["refused"] for batch in said for row in batch.to_pylist() if row["refused"]]
         meant = Counter(one.element.payload["n"] for one in aside.violations)
         assert meant
@@ -85,7 +85,7 @@ def test_a_stable_of_a_replica_that_left_is_refused_once_in_however_many_shards(
     given = []
     for rows in micro_batches:
         batch = pa.RecordBatch.from_pylist([dict(zip(columns, row, strict=True)) for row in rows], schema)
-        given += query.hear({"s": [batch]})
+        given += query.receive({"s": [batch]})
     told = [row["refused"] for batch in given for row in batch.to_pylist() if row["refused"]]
     assert sorted(json.loads(one["raw"])["at"] for one in told) == [3, 4, 5]
     assert {one["rule"] for one in told} == {"detached-input"}

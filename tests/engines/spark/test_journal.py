@@ -20,7 +20,7 @@ from anabranch.engines.spark.journal import Head, Journal, forget_all
 from anabranch.engines.spark.processor import ShardProcessor
 from anabranch.engines.spark.query.failure import WorkerError, failure
 from anabranch.engines.spark.rows_merge import ROWS_SOURCE
-from anabranch.engines.spark.shard import IDLE, Shard
+from anabranch.engines.spark.shard import Shard
 from anabranch.engines.spark.transport.packing import Packing, split
 from anabranch.engines.spark.transport.parcel import Parcel, to_bytes
 from anabranch.kernels.store.saved import StateFormatError
@@ -109,7 +109,7 @@ class Store:
             variable.clear()
         kept = Journal(self.assignment, 1, *self.variables)
         head, shard = kept.recall(name, 0)
-        shard.hear([journal.from_bytes(body) for body in bodies])
+        shard.receive([journal.from_bytes(body) for body in bodies])
         return kept.record(name, head, shard, list(bodies))
 
     def recalled(self) -> Shard:
@@ -266,9 +266,9 @@ class TestWorkers:
         store = Store(assigned(Merging(lossy=True, replicas=("a", "b"))))
         for time in (5, 7):
             store.step(heard(time, Batch.stable(time)))
-        store.assignment = replace(store.assignment, idle=(f"{ROWS_SOURCE}{IDLE}b",))
+        store.assignment = replace(store.assignment, idle=((ROWS_SOURCE, "b"),))
         assert store.recalled().frontier == BEGINNING
-        assert store.recalled().hear([]).output == []
+        assert store.recalled().receive([]).output == []
         store.step()
         assert store.recalled().frontier == 7
 
@@ -301,15 +301,15 @@ class TestWorkers:
             Said("a", Insert({"value": "x"}, 1, 9), sequence=3),
         )
         good = rows(Said("a", Adjust({"value": "v"}, 1, 9, 5), sequence=2), Said("a", Stable(6), sequence=3))
-        query.hear(start)
+        query.receive(start)
         kept = query.kept()
         with pytest.raises(WorkerError) as error:
-            query.hear(bad)
+            query.receive(bad)
         assert isinstance(failure(error.value), InvalidElementError)
         assert query.kept() == kept
-        after = query.hear(good)
-        calm.hear(start)
-        assert after[0].told() == calm.hear(good)[0].told()
+        after = query.receive(good)
+        calm.receive(start)
+        assert after[0].told() == calm.receive(good)[0].told()
 
 
 class TestDamage:

@@ -19,7 +19,7 @@ GOLDEN = Path(__file__).parent / "golden"
 def golden_query() -> Query:
     """In the middle of its work: a row has changed, one is gone for one replica and there for the other."""
     query = Query(ORDERED)
-    query.hear(
+    query.receive(
         [
             Said("a", "insert", 1, "x", 1, "é", 0),
             Said("a", "insert", 3, "y", 2, "gone", 1),
@@ -27,7 +27,7 @@ def golden_query() -> Query:
             Said("a", "stable", 4, number=3),
         ]
     )
-    query.hear(
+    query.receive(
         [Said("b", "snapshot", 5, "x", 1, "q", 0), Said("b", "snapshot", 5, "y", 2, "gone", 1)],
         [Said("a", "delete", 6, "y", 2, number=4)],
     )
@@ -49,7 +49,7 @@ def test_state_that_was_written_before_is_read_and_goes_on():
     there.shards = [Shard.load(here.shards[0].assignment, 0, data)]
     assert there.shards[0].frontier == here.shards[0].frontier
     for query in (here, there):
-        query.hear(REST)
+        query.receive(REST)
         assert shown(query) == [("gone", 3, 6), ("q", 4, 9), ("r", 9, FOREVER), ("é", 1, 4)]
         assert query.refused == []
     assert there.shards[0].frontier == FOREVER

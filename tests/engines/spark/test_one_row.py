@@ -61,7 +61,7 @@ def test_after_every_micro_batch_a_key_has_one_open_row_at_most(seed, policy, pr
             batches[place] += part
     assert several_open_rows(policy, None, properties) is None
     for batch in batches:
-        query.hear(batch)
+        query.receive(batch)
         events = [event for event in query.output.events() if event.end == FOREVER]
         rows = Counter((event.payload["site"], event.payload["id"]) for event in events)
         assert set(rows.values()) <= {1}

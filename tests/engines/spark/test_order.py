@@ -116,5 +116,5 @@ def test_a_shard_may_have_no_row_of_tasks_whose_ranges_overlap(value):
         pa.RecordBatch.from_pylist([{"at": n, "who": "a", "n": n, "value": value} for n in numbers])
         for numbers in ((1, 3), (2, 4))
     ]
-    given = [row for batch in query.hear({"s": tasks}) for row in batch.to_pylist()]
+    given = [row for batch in query.receive({"s": tasks}) for row in batch.to_pylist()]
     assert sorted(row["start"] for row in given if row["kind"] == "insert") == [1, 2, 3, 4]

@@ -103,7 +103,7 @@ def test_a_change_that_does_not_fit_is_told_as_the_row_that_it_was():
     ]
     out = []
     for rows in changes:
-        said = query.hear({"t": [pa.RecordBatch.from_pylist(rows, schema=schema)]})
+        said = query.receive({"t": [pa.RecordBatch.from_pylist(rows, schema=schema)]})
         out += [row for batch in said for row in batch.to_pylist() if row["status"] is None]
         query.restart()
     events = [(row["kind"], row["id"], row["start"], row["end"]) for row in out if row["id"] is not None]

@@ -210,7 +210,7 @@ def test_each_micro_batch_is_told_to_who_watches(spark, tmp_path, copies):
     statuses = [status for status, _ in seen]
     assert [status.batch for status in statuses] == [batch for _, batch in seen] == [0, 1]
     inserts = sum(isinstance(e, Insert) for copy in copies.values() for e in copy)
-    assert sum(status.heard["insert"] for status in statuses) == inserts
+    assert sum(status.received["insert"] for status in statuses) == inserts
     assert set(statuses[-1].replicas) == {"a", "b", "c"}
     assert statuses[-1].frontier == FOREVER
     assert {one.lag for one in statuses[-1].replicas.values()} == {0}

@@ -57,7 +57,7 @@ class TestManyChannels:
         monkeypatch.setattr(order, "ENOUGH", enough)
         told = self.tasks(40, 3)
         shard = Shard(Merging(policy=EveryChange()))
-        heard = shard.hear(parcels(*(told if tasks == 2 else [told[0] + told[1]]), rows=10_000))
+        heard = shard.receive(parcels(*(told if tasks == 2 else [told[0] + told[1]]), rows=10_000))
         out = [element for batch in heard.output for element in batch.elements()]
         assert out == [event(f"{n} {k}", 10 + k, 90) for n in range(40) for k in range(3)]
         assert shard.frontier == 10
@@ -72,7 +72,7 @@ class TestManyChannels:
             monkeypatch.setattr(
                 shard.merge, way, lambda name, said, call=call: pushes.append(name) or call(name, said)
             )
-        shard.hear(parcels(*self.tasks(count, 3), rows=10_000))
+        shard.receive(parcels(*self.tasks(count, 3), rows=10_000))
         return pushes
 
     def test_a_merge_is_not_called_for_each_of_them(self, monkeypatch):
@@ -90,7 +90,7 @@ class TestManyChannels:
     def test_what_the_merge_refuses_of_them_is_placed(self):
         repeats = [row for n in range(3) for row in said(event("v", 5, 9), channel=str(n), first=10 * n)]
         merging = Merging(Case.R3, properties=Properties.of(Fact.KEYED))
-        heard = Shard(merging).hear(parcels(repeats[:2], repeats[2:]))
+        heard = Shard(merging).receive(parcels(repeats[:2], repeats[2:]))
         assert [refused.place for refused in heard.refused] == ["a/1 row 10", "a/2 row 20"]
 
 
@@ -118,14 +118,14 @@ class TestOrder:
 
     def test_stables_count_where_they_were_said(self):
         shard = Shard(Merging())
-        heard = shard.hear(parcels(said(Stable(5), event("v", 3, 9))))
+        heard = shard.receive(parcels(said(Stable(5), event("v", 3, 9))))
         assert [refused.rule for refused in heard.refused] == ["insert-behind-stable"]
 
     def test_stables_of_an_unknown_order_count_at_the_end(self):
         shard = Shard(Merging())
         assert hear(shard, said(Stable(5), event("v", 3, 9)), ordered=False) == [event("v", 3, 9)]
         assert shard.frontier == 5
-        heard = shard.hear(parcels(said(event("w", 4, 9)), ordered=False))
+        heard = shard.receive(parcels(said(event("w", 4, 9)), ordered=False))
         assert [refused.rule for refused in heard.refused] == ["insert-behind-stable"]
 
     def test_events_of_all_replicas_come_before_the_stables_of_any(self):
@@ -164,16 +164,16 @@ class TestOrder:
 
     def test_output_is_put_together_up_to_a_size(self, monkeypatch):
         monkeypatch.setattr(sharding, "TOGETHER", 5)
-        heard = Shard(Merging()).hear(parcels(*(said(event("v", n, n + 1), first=n) for n in range(12))))
-        assert [len(batch) for batch in heard.output] == [5, 5, 2]
+        result = Shard(Merging()).receive(parcels(*(said(event("v", n, n + 1), first=n) for n in range(12))))
+        assert [len(batch) for batch in result.output] == [5, 5, 2]
 
     def test_nothing_heard_is_nothing_said(self):
-        heard = Shard(Merging()).hear([])
-        assert (heard.output, heard.refused, heard.heard) == ([], [], {})
+        result = Shard(Merging()).receive([])
+        assert (result.output, result.refused, result.received) == ([], [], {})
 
     def test_what_is_heard_is_counted_by_kind(self):
-        heard = Shard(Merging()).hear(parcels(said(Attach(), *self.STORY, Detach())))
-        assert heard.heard == {"attach": 1, "insert": 1, "adjust": 2, "stable": 1, "detach": 1}
+        result = Shard(Merging()).receive(parcels(said(Attach(), *self.STORY, Detach())))
+        assert result.received == {"attach": 1, "insert": 1, "adjust": 2, "stable": 1, "detach": 1}
 
 
 def adjust(start: int, old_end: int, end: int) -> Adjust:
@@ -183,52 +183,52 @@ def adjust(start: int, old_end: int, end: int) -> Adjust:
 class TestPatience:
     """Where the order of a micro-batch is not known, an adjust waits for the end that it corrects."""
 
-    def hear(self, shard: Shard, *tasks) -> list[Element]:
+    def receive(self, shard: Shard, *tasks) -> list[Element]:
         return hear(shard, *(said(*task) for task in tasks), ordered=False)
 
     @pytest.mark.parametrize("merging", [Merging(Case.R3), Merging(Case.R4), Merging(lossy=True)])
     def test_an_adjust_that_is_read_before_its_insert_corrects_it(self, merging):
         shard = Shard(merging)
-        out = self.hear(shard, [adjust(1, 5, 9)], [event("v", 1, 5), Stable(20)])
+        out = self.receive(shard, [adjust(1, 5, 9)], [event("v", 1, 5), Stable(20)])
         assert out == [event("v", 1, 5), adjust(1, 5, 9)]
 
     @pytest.mark.parametrize("merging", [Merging(Case.R3), Merging(Case.R4), Merging(lossy=True)])
     def test_a_chain_of_adjusts_is_heard_in_its_order(self, merging):
         merging = replace(merging, policy=EveryChange())
-        out = self.hear(Shard(merging), [adjust(1, 7, 9), adjust(1, 5, 7)], [event("v", 1, 5)])
+        out = self.receive(Shard(merging), [adjust(1, 7, 9), adjust(1, 5, 7)], [event("v", 1, 5)])
         assert out == [event("v", 1, 5), adjust(1, 5, 7), adjust(1, 7, 9)]
 
     def test_what_came_and_went_in_one_micro_batch_is_not_there(self):
         shard = Shard(Merging(Case.R3))
-        out = self.hear(shard, [adjust(1, 5, 1)], [event("v", 1, 5), Stable(20)])
+        out = self.receive(shard, [adjust(1, 5, 1)], [event("v", 1, 5), Stable(20)])
         assert out == [event("v", 1, 5), adjust(1, 5, 1)]
 
     @pytest.mark.parametrize("case", [Case.R3, Case.R4])
     def test_what_was_there_and_goes_and_comes_again_is_there(self, case):
         """The same rows as when it came and went: what the replica showed before tells them apart."""
         shard = Shard(Merging(case, policy=EveryChange()))
-        self.hear(shard, [event("v", 1, 5)])
-        out = self.hear(shard, [adjust(1, 5, 1)], [event("v", 1, 5), Stable(20)])
+        self.receive(shard, [event("v", 1, 5)])
+        out = self.receive(shard, [adjust(1, 5, 1)], [event("v", 1, 5), Stable(20)])
         assert out == [adjust(1, 5, 1), event("v", 1, 5)]
 
     def test_an_event_is_there_once_at_most_where_that_can_be(self):
         shard = Shard(Merging(properties=Properties.of("keyed"), policy=EveryChange()))
-        out = self.hear(shard, [event("v", 1, 8)], [event("v", 1, 5)], [adjust(1, 5, 1)])
+        out = self.receive(shard, [event("v", 1, 8)], [event("v", 1, 5)], [adjust(1, 5, 1)])
         assert out == [event("v", 1, 5), adjust(1, 5, 1), event("v", 1, 8)]
 
     def test_an_end_may_come_back(self):
         shard = Shard(Merging(Case.R4, policy=EveryChange()))
-        out = self.hear(shard, [adjust(1, 5, 9)], [adjust(1, 7, 5), event("v", 1, 5)], [adjust(1, 5, 7)])
+        out = self.receive(shard, [adjust(1, 5, 9)], [adjust(1, 7, 5), event("v", 1, 5)], [adjust(1, 5, 7)])
         assert out == [event("v", 1, 5), adjust(1, 5, 7), adjust(1, 7, 5), adjust(1, 5, 9)]
 
     def test_true_repeats_find_an_end_each(self):
         shard = Shard(Merging(Case.R4, policy=EveryChange()))
-        out = self.hear(shard, [adjust(1, 5, 9), adjust(1, 5, 9)], [event("v", 1, 5), event("v", 1, 5)])
+        out = self.receive(shard, [adjust(1, 5, 9), adjust(1, 5, 9)], [event("v", 1, 5), event("v", 1, 5)])
         assert out == [event("v", 1, 5), adjust(1, 5, 9)] * 2
 
     def test_an_adjust_that_finds_no_end_is_heard_last(self):
         shard = Shard(Merging(Case.R4, policy=EveryChange(), lossy=True))
-        out = self.hear(shard, [adjust(1, 6, 7), adjust(1, 5, 9)], [event("v", 1, 5)])
+        out = self.receive(shard, [adjust(1, 6, 7), adjust(1, 5, 9)], [event("v", 1, 5)])
         assert out[:2] == [event("v", 1, 5), adjust(1, 5, 9)]
 
     def test_replicas_wait_for_themselves_only(self):
@@ -239,18 +239,18 @@ class TestPatience:
     def test_what_waits_is_heard_before_its_replica_leaves(self):
         shard = Shard(Merging(Case.R3))
         story = [adjust(1, 5, 9), event("v", 1, 5), Stable(20), Detach(), Attach(), event("v", 21, 25)]
-        assert self.hear(shard, story) == [event("v", 1, 5), adjust(1, 5, 9), event("v", 21, 25)]
+        assert self.receive(shard, story) == [event("v", 1, 5), adjust(1, 5, 9), event("v", 21, 25)]
         assert shard.frontier == 20
 
     def test_what_is_said_after_an_attach_waits_for_what_follows_it(self):
         shard = Shard(Merging(Case.R3, policy=EveryChange()))
         story = [event("v", 1, 5), Detach(), Attach(), adjust(7, 8, 9), event("v", 7, 8)]
-        assert self.hear(shard, story) == [event("v", 1, 5), event("v", 7, 8), adjust(7, 8, 9)]
+        assert self.receive(shard, story) == [event("v", 1, 5), event("v", 7, 8), adjust(7, 8, 9)]
 
     def test_what_waits_is_counted_once(self):
         shard = Shard(Merging(Case.R3))
         rows = parcels(said(adjust(1, 5, 9)), said(event("v", 1, 5)), ordered=False)
-        assert shard.hear(rows).heard == {"insert": 1, "adjust": 1}
+        assert shard.receive(rows).received == {"insert": 1, "adjust": 1}
 
     def test_where_the_order_is_known_nothing_waits(self):
         shard = Shard(Merging(Case.R3))
@@ -260,7 +260,7 @@ class TestPatience:
 class TestRefusals:
     def test_what_breaks_a_rule_is_told_with_its_place_and_the_rest_is_used(self):
         shard = Shard(Merging())
-        heard = shard.hear(
+        heard = shard.receive(
             parcels(
                 said(
                     event("v", 5, 5),
@@ -284,7 +284,9 @@ class TestRefusals:
 
     def test_who_has_left_says_nothing(self):
         shard = Shard(Merging())
-        heard = shard.hear(parcels(said(event("v", 1, 3), Detach(), event("w", 1, 3), Stable(4), Detach())))
+        heard = shard.receive(
+            parcels(said(event("v", 1, 3), Detach(), event("w", 1, 3), Stable(4), Detach()))
+        )
         assert [(r.rule, r.place) for r in heard.refused] == [
             ("detached-input", f"a/x row {n}") for n in (2, 3, 4)
         ]
@@ -294,28 +296,28 @@ class TestRefusals:
         """The merge, not the shard, knows which events there are and what was promised of them."""
         properties = Properties.of(Fact.STRICTLY_INCREASING, Fact.INSERT_ONLY)
         shard = Shard(Merging(properties=properties))
-        heard = shard.hear(parcels(said(event("v", 4, 9), event("w", 2, 9), event("x", 5, 9), first=7)))
+        heard = shard.receive(parcels(said(event("v", 4, 9), event("w", 2, 9), event("x", 5, 9), first=7)))
         assert [(r.rule, r.place) for r in heard.refused] == [("broken-property", "a/x row 8")]
         assert [e for batch in heard.output for e in batch.elements()] == [event("v", 4, 9), event("x", 5, 9)]
 
     def test_what_comes_late_is_told(self):
         shard = Shard(Merging(Case.R4, lossy=True))
         hear(shard, said(Stable(5), who="a"))
-        heard = shard.hear(parcels(said(event("v", 2, 3), event("w", 6, 7), who="b")))
+        heard = shard.receive(parcels(said(event("v", 2, 3), event("w", 6, 7), who="b")))
         assert [(r.rule, r.replica, r.place) for r in heard.refused] == [("late", "b", "b/x row 0")]
 
     def test_what_is_dropped_is_not_told(self):
         shard = Shard(Merging(on_invalid=Drop()))
-        heard = shard.hear(parcels(said(event("v", 5, 5), event("w", 1, 3))))
+        heard = shard.receive(parcels(said(event("v", 5, 5), event("w", 1, 3))))
         assert not heard.refused
         assert len(heard.output[0]) == 1
 
     def test_where_nothing_may_be_refused_it_is_an_error(self):
         with pytest.raises(InvalidElementError, match="x:70 of input 'a' has an empty lifetime"):
-            Shard(Merging(on_invalid=Raise())).hear(parcels(said(event("v", 5, 5), first=70)))
+            Shard(Merging(on_invalid=Raise())).receive(parcels(said(event("v", 5, 5), first=70)))
         broken = Merging(Case.R0, on_broken=Raise())
         with pytest.raises(BrokenPropertyError, match="strictly increasing"):
-            Shard(broken).hear(parcels(said(event("v", 4, 9), event("w", 4, 9))))
+            Shard(broken).receive(parcels(said(event("v", 4, 9), event("w", 4, 9))))
 
 
 class TestState:
@@ -353,8 +355,8 @@ def golden_shard(name: str) -> Shard:
     """A small shard in the middle of its work: a replica has restarted, events are live, one is removed."""
     shard = Shard(GOLDEN_MERGES[name])
     first = said(Attach(), event("é", 1, 9), event("gone", 2, FOREVER), Stable(2))
-    shard.hear(parcels(first, said(event("é", 1, 7), Stable(1), who="b")))
-    shard.hear(
+    shard.receive(parcels(first, said(event("é", 1, 7), Stable(1), who="b")))
+    shard.receive(
         parcels(
             said(Adjust({"value": "gone"}, 2, FOREVER, 2), event("open", 4, FOREVER), Stable(4), first=4),
             said(Detach(), Attach(), event("é", 1, 7), event("only b", 5, 6), Stable(3), who="b", first=2),

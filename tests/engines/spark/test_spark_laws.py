@@ -72,7 +72,7 @@ class OneByOne:
         return self.push(name, Detach())
 
     def push(self, name, element):
-        answers = self.query.hear(parcels([[Said(name, element)]], self.packing, self.query.ids))
+        answers = self.query.receive(parcels([[Said(name, element)]], self.packing, self.query.ids))
         out = [e for answer in answers.values() for e in answer.elements()]
         stable = min(answer.status.frontier for answer in answers.values())
         if stable > self.stable:
@@ -103,7 +103,7 @@ def test_the_last_level_says_in_rows_what_others_say_in_parcels():
         packing = Packing(layout, drawn.shards, drawn.rows, ordered=drawn.ordered)
         for batch in drawn.batches:
             rows = list(parcels(batch, packing, query.ids))
-            for number, answer in query.hear(rows).items():
+            for number, answer in query.receive(rows).items():
                 key = query.ids[number]
                 frame = last.testInPandas(
                     key, pd.DataFrame([row.asDict() for row in rows if row.shard == key])
@@ -123,7 +123,7 @@ def rows_of(frame):
 def rows_of_answer(unpacking, answer):
     output = [parcel.from_bytes(body).batch(slice(None)) for body in answer.bodies]
     refused = [one for data in answer.refused for one in refusal.from_bytes(data)]
-    batches = unpacking.said(output, refused, answer.status)
+    batches = unpacking.rows_of(output, refused, answer.status)
     rows = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
     return [(*row, status and without_size(status)) for *row, status in rows]
 
@@ -170,7 +170,7 @@ def heard(query, said, *, ordered=True, rows=1000):
     """What the shards say about one micro-batch that one task packs."""
     layout = driving.ORDERED if ordered else driving.UNORDERED
     packing = Packing(layout, len(query.ids), rows, ordered=ordered)
-    return query.hear(parcels([said], packing, query.ids))
+    return query.receive(parcels([said], packing, query.ids))
 
 
 def insert(shard: int, start: int, end: int) -> Insert:
@@ -204,7 +204,7 @@ class TestShardsAreAtOneFrontier:
     def test_a_shard_that_is_told_nothing_hears_who_spoke(self):
         query = Query(Merging(), 2)
         first, second = heard(query, [Said("a", insert(0, 1, 5))]).values()
-        assert (first.status.heard, second.status.heard) == ({"insert": 1}, {})
+        assert (first.status.received, second.status.received) == ({"insert": 1}, {})
         assert list(second.status.replicas) == ["a"]
 
     @pytest.mark.parametrize("case", [Case.R0, Case.R1, Case.R2, Case.R3, Case.R4])
@@ -226,7 +226,7 @@ class TestShardsAreAtOneFrontier:
             [Said("a", Stable(6), sequence=2)],
             [Said("b", element, sequence=n) for n, element in enumerate([Attach(5), Stable(9), Detach()])],
         ]
-        first, second = frontiers(query.hear(parcels(tasks, packing, query.ids)))
+        first, second = frontiers(query.receive(parcels(tasks, packing, query.ids)))
         assert first == second
 
     def test_a_lossy_replica_that_says_it_is_there_is_waited_for_meanwhile(self):

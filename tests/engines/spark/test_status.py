@@ -17,15 +17,15 @@ HERE, THERE = {"value": "d"}, {"value": "a"}
 def statuses(query: Query, *elements, who="a", first=0):
     said = [Said(who, element, sequence=first + n) for n, element in enumerate(elements)]
     packing = Packing(driving.ORDERED, len(query.ids), ordered=True)
-    answers = query.hear(parcels([said], packing, query.ids))
+    answers = query.receive(parcels([said], packing, query.ids))
     return [answer.status for answer in answers.values()]
 
 
 def test_a_shard_counts_what_it_heard_and_said():
     first, second = statuses(Query(Merging(), 2), Attach(), Insert(HERE, 1, 5), Insert(HERE, 3, 5), Stable(2))
-    assert first.heard == {"attach": 1, "insert": 2, "stable": 1}
-    assert second.heard == {"attach": 1, "stable": 1}
-    assert (first.said, second.said) == ({"insert": 2, "adjust": 0}, {"insert": 0, "adjust": 0})
+    assert first.received == {"attach": 1, "insert": 2, "stable": 1}
+    assert second.received == {"attach": 1, "stable": 1}
+    assert (first.emitted, second.emitted) == ({"insert": 2, "adjust": 0}, {"insert": 0, "adjust": 0})
     assert (first.frontier, first.advanced, first.live, first.case) == (2, True, 2, "R4")
     assert first.state_bytes > 0
 
@@ -74,9 +74,9 @@ def test_together_they_count_events_once_and_what_all_are_told_once():
     said = Insert(HERE, 1, 5), Insert(THERE, 1, 5), Adjust(THERE, 1, 5, 7), Insert(HERE, 6, 6), Stable(2)
     shards = statuses(query, *said)
     whole = together(3, shards)
-    assert whole.heard == {"insert": 3, "adjust": 1, "stable": 1}
-    assert whole.said == {"insert": 2, "adjust": 0, "stable": 1} | {
-        "adjust": sum(one.said["adjust"] for one in shards)
+    assert whole.received == {"insert": 3, "adjust": 1, "stable": 1}
+    assert whole.emitted == {"insert": 2, "adjust": 0, "stable": 1} | {
+        "adjust": sum(one.emitted["adjust"] for one in shards)
     }
     assert (whole.batch, whole.frontier, whole.live, whole.quarantined) == (3, 2, 2, 1)
     assert whole.replicas["a"].refused == 1
@@ -102,10 +102,10 @@ def test_a_query_that_has_said_nothing_has_a_status_of_the_same_form():
     (one,) = statuses(Query(Merging()), Insert(HERE, 1, 5), Stable(3))
     nobody, somebody = nothing(), together(0, [one])
     assert nobody.as_dict().keys() == somebody.as_dict().keys()
-    assert nobody.said.keys() == somebody.said.keys()
-    assert somebody.heard.keys() <= nobody.heard.keys()
+    assert nobody.emitted.keys() == somebody.emitted.keys()
+    assert somebody.received.keys() <= nobody.received.keys()
     assert (nobody.batch, nobody.frontier, nobody.replicas) == (-1, BEGINNING, {})
-    assert {*nobody.heard.values(), *nobody.said.values(), nobody.live, nobody.quarantined} == {0}
+    assert {*nobody.received.values(), *nobody.emitted.values(), nobody.live, nobody.quarantined} == {0}
 
 
 NOON = ticks("2026-03-01T12:00:00Z")

@@ -43,7 +43,7 @@ QUIET = status(advanced=False)
 def said(unpacking: Unpacking, *elements, refused: Sequence[Refusal] = (), now: ShardStatus = QUIET):
     """What a shard says, as rows; that its status comes last, and alone, is looked at here."""
     output = [Batch.of([element]) for element in elements]
-    *found, last = unpacking.said(output, list(refused), now)
+    *found, last = unpacking.rows_of(output, list(refused), now)
     schema = unpacking.schema().append(pa.field(unpacking.status, pa.string()))
     assert all(batch.schema == schema for batch in (*found, last))
     [told] = last.to_pylist()
@@ -69,7 +69,7 @@ def through_shards(payload: pa.RecordBatch, case: Case, shards: int) -> pa.Recor
                 layout, pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)), Place("here")
             )
             packed = list(parcel_rows([[read]], Packing(layout, shards, edge=ROWS_SOURCE), query.ids))
-            answers = query.hear(Row(**row) for rows in packed for row in rows.to_pylist())
+            answers = query.receive(Row(**row) for rows in packed for row in rows.to_pylist())
             found += [from_bytes(data) for answer in answers.values() for data in answer.bodies]
         query.restart()
     unpacking = Unpacking(payload.schema, pa.int64(), refusals=False, shards=1)
@@ -167,7 +167,7 @@ class TestRows:
         wide = pa.RecordBatch.from_pydict({"v": ["x" * 1000] * 10_000})
         count = np.arange(10_000)
         batch = Batch(np.zeros(10_000, np.int8), count, count + 1, np.zeros(10_000, np.int64), wide)
-        *found, _ = UNPACKING.said([batch], [], QUIET)
+        *found, _ = UNPACKING.rows_of([batch], [], QUIET)
         assert [start for piece in found for start in piece.column("start").to_pylist()] == count.tolist()
         assert [piece.nbytes < 2 * BYTES for piece in found] == [True] * 3
 

@@ -87,7 +87,7 @@ def play(
             query = start()
         while owed:
             status = _answer(query, answers)
-            heard = sum(status.heard.values())
+            heard = sum(status.received.values())
             owed -= heard
             told(_micro_batch(status, heard, (step + 1) * feed.MINUTE))
     query.stop()
@@ -129,8 +129,8 @@ def _micro_batch(status: Status, heard: int, now: int) -> MicroBatch:
         leader(status) or "nobody",
         status.frontier,
         heard,
-        status.said["insert"],
-        status.said["adjust"],
+        status.emitted["insert"],
+        status.emitted["adjust"],
         status.quarantined,
         sum(one.disagreements for one in status.replicas.values()),
     )

@@ -47,6 +47,6 @@ def warm(truth: Sequence[Reading], said: Mapping[str, Sequence[Row]]) -> None:
     (level,) = levels(Merge(inputs=inputs))
     assignment = Assignment(level)
     shard = Shard(assignment)
-    shard.hear([parcel.from_bytes(parcel.to_bytes(part)) for part in parcels])
+    shard.receive([parcel.from_bytes(parcel.to_bytes(part)) for part in parcels])
     Shard.load(assignment, 0, shard.dump())
     relation(truth)

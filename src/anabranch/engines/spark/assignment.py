@@ -7,7 +7,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from anabranch.engines.settings import GAINS
-from anabranch.engines.spark.telling import Telling
+from anabranch.engines.spark.refused_rows import RefusedRows
 from anabranch.engines.spark.transport.dealing import Dealing
 from anabranch.kernels.answers import Answers
 from anabranch.model.validity import Quarantine
@@ -20,14 +20,14 @@ from anabranch.plan.state_settings import operator_names, state_settings
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """A level, and what the query says about it."""
+    """A level, and what the query has set for it."""
 
     level: Level
     shards: int = 1
     answers: Answers = field(default_factory=lambda: Answers(Quarantine(), Quarantine(), Quarantine()))
-    """What is done with what is refused where neither source nor operator says it."""
-    telling: Mapping[str, Telling] = field(default_factory=dict)
-    """How refused rows of each edge are told."""
+    """What is done with what is refused where neither source nor operator sets it."""
+    refused_rows: Mapping[str, RefusedRows] = field(default_factory=dict)
+    """How refused rows of each edge are given back."""
     later: tuple[Edge, ...] = ()
     """The edges by which what comes out goes on to later levels."""
     goes_to: Mapping[str, int] = field(default_factory=dict)
@@ -36,8 +36,8 @@ class Assignment:
     """How what goes on each of them is dealt out."""
     last: int = 1
     """The number of the last level."""
-    idle: tuple[str, ...] = ()
-    """Replicas, each after the name of its edge, that nobody waits for while they are silent."""
+    idle: tuple[tuple[str, str], ...] = ()
+    """Edges, each with a replica of it that is not waited for while it sends nothing."""
     mark: str = ""
     """Which run of which query it is of."""
 
@@ -57,7 +57,7 @@ class Assignment:
 
     @cached_property
     def identities(self) -> dict[str, tuple[str, ...] | None]:
-        """What tells events of each edge apart for whoever hears them first; None: all columns."""
+        """What tells events of each edge apart where they are used first; None: all columns."""
         return identities_of(self.level)
 
     @cached_property
@@ -65,15 +65,15 @@ class Assignment:
         """What the state depends on."""
         return level_settings(self.level)
 
-    def tells(self, edge: str) -> Telling:
-        """How refused rows of an edge are told."""
-        return self.telling.get(edge, Telling(edge))
+    def refused_rows_of(self, edge: str) -> RefusedRows:
+        """How refused rows of an edge are given back."""
+        return self.refused_rows.get(edge, RefusedRows(edge))
 
     @property
     def clock(self) -> pa.DataType | None:
         """The type of the times, for people."""
-        if len(self.telling) == 1:
-            return next(iter(self.telling.values())).clock
+        if len(self.refused_rows) == 1:
+            return next(iter(self.refused_rows.values())).clock
         return next(iter(self.level.outputs.values())).clock
 
     @property
@@ -111,7 +111,7 @@ def _is_one_comparison(level: Level) -> bool:
 
 
 def identities_of(level: Level) -> dict[str, tuple[str, ...] | None]:
-    """What tells events of each edge into a level apart for whoever hears them first; None: all columns."""
+    """What tells events of each edge into a level apart where they are used first; None: all columns."""
     graph, found = Graph(level.outputs.values()), {}
     for edge in level.edges:
         number = graph.number(edge.inlet)

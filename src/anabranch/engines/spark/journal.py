@@ -1,9 +1,9 @@
-"""The state of a shard in Spark's state store: a snapshot, and what the shard has heard since.
+"""The state of a shard in Spark's state store: a snapshot, and what the shard has received since.
 
-A shard is deterministic, so what it heard is its change. A snapshot is written when it is smaller than what
-has been heard since the last one; a large state is then rewritten once per so much input, not at every
+A shard is deterministic, so what it received is its change. A snapshot is written when it is smaller than
+what was received since the last one; a large state is then rewritten once per so much input, not at every
 micro-batch, and a small one costs no more than itself. Each step has a random stamp, stored in the same
-commit: a shard that a worker still holds from an earlier step is known by it, and hears what it missed.
+commit: a shard that a worker still holds from an earlier step is known by it, and is given what it missed.
 The number of the micro-batch is stored with it, so state that is another micro-batch's is found out. A shard
 of a later level also keeps when the same shard of the level before called it, and is told there which state
 that one goes on from.
@@ -31,7 +31,7 @@ VERSION = 2
 CHUNK = 4 << 20
 """Bytes of one value of the state store; a parcel that is longer is a value all the same."""
 LEAST = 256 << 10
-"""Bytes heard that are never worth a snapshot."""
+"""Bytes received that are never worth a snapshot."""
 STEPS = 64
 """Steps after which a snapshot is written, however small they are."""
 HELD = 16
@@ -50,8 +50,8 @@ class Step(msgspec.Struct):
     bytes: int
     check: int
     """CRC-32 of the chunks."""
-    idle: tuple[str, ...] = ()
-    """The replicas that were said to be idle; another run of the query may say others."""
+    idle: tuple[tuple[str, str], ...] = ()
+    """Edges with replicas that were idle; another run of the query may have others."""
 
 
 class Head(msgspec.Struct):
@@ -87,9 +87,9 @@ _held: OrderedDict[Any, Held] = OrderedDict()
 class Journal:
     """The state of the shard whose key Spark is at; the three state variables are Spark's."""
 
-    def __init__(self, assignment: Assignment, shards: int, head: Any, snapshot: Any, heard: Any) -> None:
+    def __init__(self, assignment: Assignment, shards: int, head: Any, snapshot: Any, parcels: Any) -> None:
         self.assignment, self.shards = assignment, shards
-        self._head, self._snapshot, self._heard = head, snapshot, heard
+        self._head, self._snapshot, self._parcels = head, snapshot, parcels
 
     def recall(
         self,
@@ -120,8 +120,8 @@ class Journal:
             shard, done = Shard.load(self.assignment, number, data), 0
         first = sum(step.chunks for step in head.steps[:done])
         for step in head.steps[done:]:
-            heard = [from_bytes(part) for part in _unframed(_read(self._heard, first, step))]
-            shard.hear(heard, step.idle)
+            parcels = [from_bytes(part) for part in _unframed(_read(self._parcels, first, step))]
+            shard.receive(parcels, step.idle)
             first += step.chunks
         return head, shard
 
@@ -130,15 +130,15 @@ class Journal:
         name: Any,
         head: Head | None,
         shard: Shard,
-        heard: list[bytes],
+        parcels: list[bytes],
         batch: int = -1,
         *,
         called: bool = False,
     ) -> int:
-        """Keep what a shard heard, or the shard; the bytes that the state has then."""
+        """Keep what a shard received, or the shard; the bytes that the state has then."""
         stamp = os.urandom(16)
         memory = max(shard.nbytes, 1)
-        size = sum(map(len, heard))
+        size = sum(map(len, parcels))
         last_called = batch if called else -1 if head is None else head.called
         since = size + sum(step.bytes for step in head.steps) if head else 0
         if head is None or (since >= max(LEAST, head.ratio * memory) or len(head.steps) >= STEPS):
@@ -149,14 +149,14 @@ class Journal:
             for n in range(len(chunks), head.snapshot.chunks if head else 0):
                 self._snapshot.removeKey((n,))
             for n in range(sum(step.chunks for step in head.steps) if head else 0):
-                self._heard.removeKey((n,))
+                self._parcels.removeKey((n,))
             ratio = len(data) / memory
             head = Head(VERSION, self.shards, Step(stamp, len(chunks), len(data), _check(chunks)), [], ratio)
         else:
             first = sum(step.chunks for step in head.steps)
-            values = list(_framed(heard))
+            values = list(_framed(parcels))
             for n, value in enumerate(values):
-                self._heard.updateValue((first + n,), (value,))
+                self._parcels.updateValue((first + n,), (value,))
             head.steps.append(Step(stamp, len(values), size, _check(values), self.assignment.idle))
         head.batch, head.called = batch, last_called
         self._head.update((msgspec.msgpack.encode(head),))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from anabranch.engines.spark.assignment import Assignment
-from anabranch.engines.spark.shard import Heard
+from anabranch.engines.spark.shard import ShardResult
 from anabranch.engines.spark.transport import parcel
 from anabranch.engines.spark.transport.level_rows import parcel_slices
 from anabranch.engines.spark.transport.packing import split
@@ -17,12 +17,12 @@ from anabranch.progress.channel_rows import Stretch
 
 
 def for_later_levels(
-    assignment: Assignment, ids: tuple[int, ...], shard: int, heard: Heard, advanced: Mapping[str, int]
+    assignment: Assignment, ids: tuple[int, ...], shard: int, result: ShardResult, advanced: Mapping[str, int]
 ) -> Iterator[pa.RecordBatch]:
     """What goes out of a shard in a micro-batch, as parcels, split where it is made."""
     for edge in assignment.later:
         stretch = Stretch("", str(shard))
-        for batch in _said(edge, heard, advanced.get(edge.name)):
+        for batch in _said(edge, result, advanced.get(edge.name)):
             said = replace(parcel.Parcel.of(stretch, batch), edge=edge.name)
             stretch = Stretch("", str(shard), stretch.sequence + len(batch))
             dealing = assignment.dealing[edge.name]
@@ -31,10 +31,10 @@ def for_later_levels(
                 yield parcel_slices(assignment.goes_to[edge.name], ids[number], body)
 
 
-def _said(edge: Edge, heard: Heard, stable: int | None) -> Iterator[Batch]:
+def _said(edge: Edge, result: ShardResult, stable: int | None) -> Iterator[Batch]:
     """The events that go on an edge, its stable last."""
     batches = [
-        batch.with_payload(conformed(batch.payload, edge.inlet.schema)) for batch in heard.outputs[edge.name]
+        batch.with_payload(conformed(batch.payload, edge.inlet.schema)) for batch in result.outputs[edge.name]
     ]
     if stable is not None:
         last = Batch.stable(stable, edge.inlet.schema)

@@ -1,4 +1,4 @@
-"""What channels say in a micro-batch, in their own order: parcels come in any."""
+"""What channels send in a micro-batch, in their own order: parcels come in any."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -80,7 +80,7 @@ class PackedRows:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one channel says in one round, from one place in its order to another."""
+    """What one channel sends in one round, from one place in its order to another."""
 
     stretch: Stretch
     last: int
@@ -97,18 +97,18 @@ def one_after_the_other(parts: Sequence[ParcelRows]) -> tuple[Parcel, NDArray[np
 
 
 def turns_of(parcels: Sequence[Parcel], *, at_one_instant: bool) -> dict[tuple[str, str], list[Turn]]:
-    """What every channel of every replica says in each round.
+    """What every channel of every replica sends in each round.
 
-    Channels without an order say all in one turn where ``at_one_instant``.
+    Channels without an order send all in one turn where ``at_one_instant``.
     """
-    spoken = _parts(parcels)
+    sent = _parts(parcels)
     if at_one_instant:
-        spoken = {name: _at_one_instant(parts) for name, parts in spoken.items()}
-    return {name: list(_turns(parts)) for name, parts in spoken.items()}
+        sent = {name: _at_one_instant(parts) for name, parts in sent.items()}
+    return {name: list(_turns(parts)) for name, parts in sent.items()}
 
 
 def _parts(parcels: Sequence[Parcel]) -> dict[tuple[str, str], list[ParcelRows]]:
-    """What every channel of every replica says, in order, those that say nothing to this shard included."""
+    """What every channel of every replica sends, in order, those without rows for this shard included."""
     found: dict[tuple[str, str], list[ParcelRows]] = {}
     for parcel in parcels:
         bounds = np.searchsorted(parcel.stretch, np.arange(len(parcel.stretches) + 1))
@@ -137,7 +137,7 @@ def _at_one_instant(parts: list[ParcelRows]) -> list[ParcelRows]:
 
 
 def _turns(parts: list[ParcelRows]) -> Iterator[Turn]:
-    """What one channel says in each round; parts whose ranges overlap are one turn."""
+    """What one channel sends in each round; parts whose ranges overlap are one turn."""
     begin = 0
     while begin < len(parts):
         last, end = parts[begin].stretch.last, begin + 1

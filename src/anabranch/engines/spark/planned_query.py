@@ -14,10 +14,9 @@ from anabranch.engines.spark.columns import Columns
 from anabranch.engines.spark.frame_metadata import CLOCK, LEVELS, OWN, SETTINGS, SHARDS
 from anabranch.engines.spark.plan_sources import Read, check_reads, read_of, with_sources
 from anabranch.engines.spark.query.provenance import Provenance, of_sources
+from anabranch.engines.spark.refused_rows import RefusedRows
 from anabranch.engines.spark.session.row_types import spark_type
-from anabranch.engines.spark.shard import IDLE
 from anabranch.engines.spark.stages import OBSERVED
-from anabranch.engines.spark.telling import Telling
 from anabranch.engines.spark.transport.before_shuffle import steps_to_bytes
 from anabranch.engines.spark.transport.packing import ROWS, Packing
 from anabranch.engines.spark.transport.unpacking import Unpacking
@@ -77,17 +76,19 @@ class PlannedQuery:
             ordered=read.ordered,
             edge=edge.name,
             dealing=dealing_of(edge, level),
-            steps=steps_to_bytes(steps, self.telling(edge)),  # type: ignore[arg-type]
+            steps=steps_to_bytes(steps, self._refused_rows(edge)),  # type: ignore[arg-type]
         )
 
-    def telling(self, edge: Edge) -> Telling:
+    def _refused_rows(self, edge: Edge) -> RefusedRows:
         """How refused rows of an edge are told."""
         if edge.source is None:
-            return Telling(edge.name, clock=edge.inlet.clock)
+            return RefusedRows(edge.name, clock=edge.inlet.clock)
         read = self.reads[edge.source.name]
         roles = read.layout.roles()
         others = len(self.entrances) > 1
-        return Telling(edge.name, edge.inlet.replicas, roles, not read.ordered, _clock(edge.inlet), others)
+        return RefusedRows(
+            edge.name, edge.inlet.replicas, roles, not read.ordered, _clock(edge.inlet), others
+        )
 
     @property
     def entrances(self) -> tuple[Edge, ...]:
@@ -109,12 +110,12 @@ class PlannedQuery:
         """What the shards of a level are given to run."""
         into = {edge.name: (part, edge) for part in self.parts for edge in part.edges}
         later = tuple(into[name][1] for name in level.outputs if name != OUTPUT)
-        silent = [f"{edge.name}{IDLE}{name}" for edge in level.edges for name in edge.inlet.silent]
+        silent = [(edge.name, name) for edge in level.edges for name in edge.inlet.silent]
         return Assignment(
             level,
             len(self.ids),
             self.answers,
-            {edge.name: self.telling(edge) for edge in level.edges},
+            {edge.name: self._refused_rows(edge) for edge in level.edges},
             later,
             {edge.name: into[edge.name][0].number for edge in later},
             {edge.name: dealing_of(edge, into[edge.name][0]) for edge in later},

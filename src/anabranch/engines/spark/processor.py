@@ -18,7 +18,7 @@ from anabranch.engines.spark.next_level import for_later_levels
 from anabranch.engines.spark.query.failure import errors_to_driver
 from anabranch.engines.spark.query.shard_status import shard_status
 from anabranch.engines.spark.query.status import ShardStatus
-from anabranch.engines.spark.shard import Heard
+from anabranch.engines.spark.shard import ShardResult
 from anabranch.engines.spark.transport import parcel
 from anabranch.engines.spark.transport.level_rows import (
     DECIDED,
@@ -35,9 +35,9 @@ from anabranch.rows.refusal import Refusal, answered
 
 
 class Answer(NamedTuple):
-    """What a shard says about a micro-batch."""
+    """The result of a shard in a micro-batch, and how it is after it."""
 
-    heard: Heard
+    result: ShardResult
     advanced: dict[str, int]
     """What goes out and is stable further than before, and until when."""
     refused: list[Refusal]
@@ -68,7 +68,7 @@ class ShardProcessor(StatefulProcessor):
             len(self.ids),
             handle.getValueState("head", "body binary"),
             handle.getMapState("snapshot", "chunk int", "body binary"),
-            handle.getMapState("heard", "chunk int", "body binary"),
+            handle.getMapState("parcels", "chunk int", "body binary"),
         )
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
@@ -88,16 +88,18 @@ class ShardProcessor(StatefulProcessor):
                 yield frame(batch)
 
     def rows(self, key: int, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-        """What the shard says, as rows for Spark."""
-        said = self.answer(key, rows)
+        """The result of the shard, as rows for Spark."""
+        answer = self.answer(key, rows)
         if self.unpacking is not None:
-            yield from self.unpacking.said(said.heard.output, said.refused, said.status)
+            yield from self.unpacking.rows_of(answer.result.output, answer.refused, answer.status)
             return
-        yield from for_later_levels(self.assignment, self.ids, said.status.shard, said.heard, said.advanced)
-        yield calling_row(self.assignment.level.number + 1, key, said.before)
-        if said.refused:
-            yield refused_row(self.assignment.last, self.ids[0], refusal.to_bytes(said.refused))
-        yield status_row(self.assignment.last, key, msgspec.json.encode(said.status).decode())
+        yield from for_later_levels(
+            self.assignment, self.ids, answer.status.shard, answer.result, answer.advanced
+        )
+        yield calling_row(self.assignment.level.number + 1, key, answer.before)
+        if answer.refused:
+            yield refused_row(self.assignment.last, self.ids[0], refusal.to_bytes(answer.refused))
+        yield status_row(self.assignment.last, key, msgspec.json.encode(answer.status).decode())
 
     def answer(self, key: int, rows: Iterable[Any]) -> Answer:
         """Run the level on the rows of a micro-batch for one shard, and keep what it is then."""
@@ -110,8 +112,7 @@ class ShardProcessor(StatefulProcessor):
             if row.body is not None:
                 given.append(row)
             if row.refused is not None:
-                told = refused if row.parcel == DECIDED else malformed
-                told += refusal.from_bytes(row.refused)
+                (refused if row.parcel == DECIDED else malformed).extend(refusal.from_bytes(row.refused))
         bodies = whole_bodies(given)
         refused += (aside := answered(malformed, self.assignment.answers.on_invalid))
         dropped = len(malformed) - len(aside)
@@ -122,14 +123,14 @@ class ShardProcessor(StatefulProcessor):
             )
         state_of = -1 if head is None else head.batch
         before, frontiers = shard.frontier, shard.stables()
-        heard = shard.hear([parcel.from_bytes(body) for body in bodies])
-        shard.step_on(heard)
+        result = shard.receive([parcel.from_bytes(body) for body in bodies])
+        shard.step_on(result)
         with kept_by_spark():
             state_bytes = self.journal.record(name, head, shard, bodies, now, called=called is not None)
-        refused += heard.refused
-        status = shard_status(shard, heard, before, len(refused), state_bytes, dropped)
+        refused += result.refused
+        status = shard_status(shard, result, before, len(refused), state_bytes, dropped)
         advanced = {out: time for out, time in shard.stables().items() if time > frontiers[out]}
-        return Answer(heard, advanced, refused, status, state_of)
+        return Answer(result, advanced, refused, status, state_of)
 
     def close(self) -> None:
         """Nothing is open."""

@@ -1,4 +1,4 @@
-"""One shard of a level of a plan: what it is sent in a micro-batch, in order, and what comes of it.
+"""One shard of a level of a plan: what it is sent in a micro-batch, in order, and its result.
 
 It is one flow, and a gate for every edge into the level. A micro-batch is taken in rounds, one stretch of
 every channel of every edge in each: first the events of all, then the promises, so that no row is late only
@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from anabranch.engines.drive import Drive
 from anabranch.engines.settings import check_settings
-from anabranch.engines.spark.answering import Answering
 from anabranch.engines.spark.assignment import Assignment
 from anabranch.engines.spark.order import BYTES, ParcelRows, Turn, channel_rows, turns_of
 from anabranch.engines.spark.patience import set_aside
+from anabranch.engines.spark.shard_refusals import ShardRefusals
 from anabranch.engines.spark.transport.parcel import Parcel
 from anabranch.kernels.kernel import State, Step
 from anabranch.kernels.store.saved import from_bytes, to_bytes, version_of
@@ -40,20 +40,18 @@ from anabranch.rows.refusal import Refusal
 TOGETHER = 65_536
 """Elements of the output that are put into one batch, at most."""
 VERSION = 4
-IDLE = "\x1f"
-"""What stands between the name of an edge and that of a replica."""
 
 
 @dataclass(slots=True)
-class Heard:
-    """What came of a micro-batch."""
+class ShardResult:
+    """The result of a micro-batch."""
 
     outputs: dict[str, list[Batch]] = field(default_factory=dict)
     """Without stables: the frontier after it says as much."""
     refused: list[Refusal] = field(default_factory=list)
-    heard: Counter[str] = field(default_factory=Counter)
+    received: Counter[str] = field(default_factory=Counter)
     dropped: int = 0
-    """Rows that were left out and not told."""
+    """Rows that were dropped."""
 
     @property
     def output(self) -> list[Batch]:
@@ -68,7 +66,7 @@ class Shard:
         self, assignment: Assignment, number: int = 0, states: dict[str, State] | None = None
     ) -> None:
         self.assignment, self.number = assignment, number
-        self.answering = Answering(assignment, number)
+        self.refusals = ShardRefusals(assignment, number)
         self.drive = Drive(assignment.level.outputs, states, shard=number)
         self.flow, self.gates = self.drive.flow, self.drive.gates
         self.inlets = {edge.name: edge.inlet for edge in assignment.level.edges}
@@ -76,7 +74,7 @@ class Shard:
         self._sources = {edge.name for edge in assignment.level.edges if edge.source is not None}
         self.left_out: Counter[tuple[str, str]] = Counter()
         """How many rows of each replica of an edge were refused at the gate, since the beginning."""
-        self._now = Heard()
+        self._now = ShardResult()
         self._aside: dict[tuple[str, str], list[list[ParcelRows]]] = {}
 
     @property
@@ -93,12 +91,15 @@ class Shard:
         """Bytes of state."""
         return sum(report.nbytes for report in self.flow.reports().values())
 
-    def hear(self, parcels: Sequence[Parcel], idle: Iterable[str] | None = None) -> Heard:
+    def receive(
+        self, parcels: Sequence[Parcel], idle: Iterable[tuple[str, str]] | None = None
+    ) -> ShardResult:
         """What comes of the parcels of one micro-batch, in whatever order they are given.
 
-        ``idle`` are the replicas that nobody waits for while they are silent; None: as the query says.
+        ``idle`` are edges with replicas that are not waited for while they send nothing; None: those of the
+        query.
         """
-        self._now, self._aside = Heard(), {}
+        self._now, self._aside = ShardResult(), {}
         assert all(parcel.edge in self.inlets for parcel in parcels), "a parcel is of an edge of the level"
         rounds: list[dict[str, list[Turn]]] = []
         sending: dict[str, set[str]] = {}
@@ -117,45 +118,44 @@ class Shard:
                 if number == len(rounds):
                     rounds.append({})
                 rounds[number][edge] = [turn for turn in turns if turn is not None]
-        self._wait_for_none_of(self.assignment.idle if idle is None else idle, sending)
+        self._let_idle(self.assignment.idle if idle is None else idle, sending)
         for one in rounds:
-            for edge, said in one.items():
-                self._admit(edge, said)
+            for edge, sent in one.items():
+                self._admit(edge, sent)
             self._run()
         for edge, replica in list(self._aside):
             self._admit_what_waited(edge, replica)
         self.drive.settle()
         self._run()
-        heard = self._now
-        heard.refused, heard.dropped = self.answering.taken()
+        result = self._now
+        result.refused, result.dropped = self.refusals.taken()
         for name in self.flow.output:
-            heard.outputs[name] = list(_together(self.flow.parts(name)))
-        return heard
+            result.outputs[name] = list(_together(self.flow.parts(name)))
+        return result
 
-    def step_on(self, heard: Heard) -> None:
+    def step_on(self, result: ShardResult) -> None:
         """Let what goes on to later levels pass the steps on its way; what they refuse is answered for."""
         for edge in self.assignment.later:
             origin = self.assignment.level.outputs[edge.name]
             for node in edge.steps:
                 step = node.operator()
                 assert isinstance(step, Step), "what is between two levels has no state"
-                results = [step.map(batch) for batch in heard.outputs[edge.name]]
-                heard.outputs[edge.name] = [one.events for one in results]
+                results = [step.map(batch) for batch in result.outputs[edge.name]]
+                result.outputs[edge.name] = [one.events for one in results]
                 for refused in (group for one in results for group in one.refused):
-                    self.answering.of_step(node, origin, refused)
-        refused_now, dropped = self.answering.taken()
-        heard.refused += refused_now
-        heard.dropped += dropped
+                    self.refusals.of_step(node, origin, refused)
+        refused_now, dropped = self.refusals.taken()
+        result.refused += refused_now
+        result.dropped += dropped
 
     def _shows(
         self, edge: str, replica: str, words: Words, start: NDArray[np.int64], end: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         return self.flow.shows(edge, replica if self.inlets[edge].replicas else "", words, start, end)
 
-    def _wait_for_none_of(self, idle: Iterable[str], sending: Mapping[str, Collection[str]]) -> None:
-        """Let replicas be idle that are said to be and send nothing; one that is not known is an error."""
-        for one in idle:
-            edge, _, name = one.partition(IDLE)
+    def _let_idle(self, idle: Iterable[tuple[str, str]], sending: Mapping[str, Collection[str]]) -> None:
+        """Let replicas be idle that may be and send nothing; one that is not known is an error."""
+        for edge, name in idle:
             gate = self.gates[edge]
             if name not in gate.attendance.known:
                 known = ", ".join(map(repr, gate.attendance.known)) or "none"
@@ -173,7 +173,7 @@ class Shard:
         for rows in channel_rows(turns, identity, replicas=inlet.replicas, by_start=inlet.of_changes):
             self._count(edge, rows)
             if inlet.of_changes:
-                self.answering.pushed.append((edge, rows))
+                self.refusals.pushed.append((edge, rows))
             if not self._aside:
                 gate.admit(rows)
                 continue
@@ -201,7 +201,7 @@ class Shard:
         if self.inlets[edge].of_changes:
             ops = rows.elements.old_end[kind == Kind.INSERT]
             counts |= {op.name.lower(): int((ops == op).sum()) for op in Op}
-        self._now.heard.update({name: count for name, count in counts.items() if count})
+        self._now.received.update({name: count for name, count in counts.items() if count})
 
     def _run(self) -> None:
         """Let what came in go through the flow, and answer for what gates and operators refuse."""
@@ -209,10 +209,10 @@ class Shard:
         for node, refused in self.drive.refusals():
             if isinstance(node, Source):
                 self.left_out[node.name, refused.name or ""] += len(refused.batch)
-                self.answering.at_gate(node.name, refused)
+                self.refusals.at_gate(node.name, refused)
             else:
-                self.answering.of_operator(node, refused)
-        self.answering.pushed = []
+                self.refusals.of_operator(node, refused)
+        self.refusals.pushed = []
 
     def dump(self) -> bytes:
         """The state as bytes, from which `load` goes on as if nothing had happened."""

@@ -59,8 +59,8 @@ class Totals:
     """What a query did since it was started."""
 
     batches: int = 0
-    heard: int = 0
-    said: int = 0
+    received: int = 0
+    emitted: int = 0
     quarantined: int = 0
     dropped: int = 0
     disagreements: int = 0
@@ -72,19 +72,19 @@ class Totals:
     def add(self, status: Status) -> None:
         """Count a micro-batch."""
         self.batches += 1
-        self.heard += events_in(status.heard)
-        self.said += events_in(status.said)
+        self.received += events_in(status.received)
+        self.emitted += events_in(status.emitted)
         self.quarantined += status.quarantined
         self.dropped += status.dropped
         self.disagreements = sum(one.disagreements for one in status.replicas.values())
-        self.advanced = self.advanced or bool(status.said.get("stable"))
+        self.advanced = self.advanced or bool(status.emitted.get("stable"))
         self.last = status
 
     @property
     def all_refused(self) -> bool:
         """Rows were read, and every one was refused: a row that is used comes out, or moves the stable."""
         refused = self.quarantined + self.dropped
-        return 0 < refused >= self.heard and not self.said and not self.advanced
+        return 0 < refused >= self.received and not self.emitted and not self.advanced
 
     def held(self) -> dict[str, int]:
         """How many events or partial results each operator holds for what comes later."""
@@ -97,7 +97,7 @@ def follow(
     checkpoint: Path,
     after: int,
     stop: Stop,
-    told: Callable[[Status, Any], object],
+    report: Callable[[Status, Any], object],
     begins: Callable[[int], object] = lambda _: None,
 ) -> Totals:
     """Tell of each micro-batch until the query ends or is stopped; what stopped it is raised as ours.
@@ -109,7 +109,7 @@ def follow(
     looked = None
     waits = True
 
-    def tell() -> None:
+    def look() -> None:
         nonlocal after, looked
         last = query.lastProgress
         if last is None or last["timestamp"] == looked:
@@ -120,14 +120,14 @@ def follow(
             if status is not None:
                 after = status.batch
                 totals.add(status)
-                told(status, progress)
+                report(status, progress)
 
     while not stop.asked:
         ended = wait(query, POLL)
         if waits and begun(checkpoint) > after:
             waits = False
             begins(begun(checkpoint))
-        tell()
+        look()
         if ended:
             return totals
     under_way = begun(checkpoint)
@@ -136,7 +136,7 @@ def follow(
     since = time.monotonic()
     while after < under_way and time.monotonic() - since < PATIENCE and query.isActive:
         time.sleep(POLL / 5)
-        tell()
+        look()
     query.stop()
     totals.stopped = True
     return totals

@@ -3,18 +3,18 @@
 from collections.abc import Mapping
 
 from anabranch.engines.spark.query.status import Replica, ShardStatus
-from anabranch.engines.spark.shard import Heard, Shard
+from anabranch.engines.spark.shard import Shard, ShardResult
 from anabranch.kernels.merge.status import Comparing
 from anabranch.model.batch import KINDS
 from anabranch.model.clock_columns import clock_of
 
 
 def shard_status(
-    shard: Shard, heard: Heard, before: int, refused: int, state_bytes: int, dropped: int = 0
+    shard: Shard, result: ShardResult, before: int, refused: int, state_bytes: int, dropped: int = 0
 ) -> ShardStatus:
-    """What a shard says about the micro-batch it has heard; with how the inputs of its merges are doing."""
+    """How a shard is after the micro-batch that it has run, with how the inputs of its merges are doing."""
     said = dict.fromkeys(KINDS[:2], 0)
-    for batch in (batch for output in heard.outputs.values() for batch in output):
+    for batch in (batch for output in result.outputs.values() for batch in output):
         adjusts = int((batch.kind == 1).sum())
         said["insert"] += len(batch) - adjusts
         said["adjust"] += adjusts
@@ -26,14 +26,14 @@ def shard_status(
         " and ".join(one.case for one in told.values()),
         shard.frontier,
         shard.frontier > before,
-        dict(heard.heard),
+        dict(result.received),
         said,
         refused,
         sum(report.live for report in reports.values()),
         state_bytes,
         _replicas(shard, comparing),
         next((one.stuck for one in told.values() if one.stuck), None),
-        dropped + heard.dropped,
+        dropped + result.dropped,
         clock=_clock(shard),
         operators={
             name: {"live": report.live, "bytes": report.nbytes, **report.counts}

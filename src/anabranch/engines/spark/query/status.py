@@ -50,9 +50,9 @@ class ShardStatus(msgspec.Struct):
     frontier: int
     advanced: bool
     """The frontier is further than before the micro-batch."""
-    heard: dict[str, int]
+    received: dict[str, int]
     """Elements that came in, by kind; changes by what they say happened."""
-    said: dict[str, int]
+    emitted: dict[str, int]
     """Elements that went out, by kind."""
     quarantined: int
     live: int
@@ -75,8 +75,8 @@ class Status(msgspec.Struct):
     batch: int
     case: str
     frontier: int
-    heard: dict[str, int]
-    said: dict[str, int]
+    received: dict[str, int]
+    emitted: dict[str, int]
     quarantined: int
     live: int
     state_bytes: int
@@ -104,8 +104,11 @@ def together(batch: int, shards: Sequence[ShardStatus]) -> Status:
         batch,
         first.case,
         min((one.frontier for one in shards), default=BEGINNING),
-        {k: _sum(shards, "heard", k) if k in EVENTS else first.heard[k] for k in _keys(shards, "heard")},
-        {kind: _sum(shards, "said", kind) for kind in KINDS[:2]}
+        {
+            k: _sum(shards, "received", k) if k in EVENTS else first.received[k]
+            for k in _keys(shards, "received")
+        },
+        {kind: _sum(shards, "emitted", kind) for kind in KINDS[:2]}
         | {"stable": int(any(one.advanced for one in shards))},
         sum(one.quarantined for one in shards),
         sum(one.live for one in shards),
@@ -126,11 +129,11 @@ def of_levels(levels: Sequence[Status]) -> Status:
     last = levels[-1]
     if len(levels) == 1:
         return last
-    heard = {kind: sum(one.heard.get(kind, 0) for one in levels) for kind in (*EVENTS, *KINDS[2:])}
+    received = {kind: sum(one.received.get(kind, 0) for one in levels) for kind in (*EVENTS, *KINDS[2:])}
     return msgspec.structs.replace(
         last,
         case=" and ".join(one.case for one in levels if one.case),
-        heard={kind: count for kind, count in heard.items() if count},
+        received={kind: count for kind, count in received.items() if count},
         live=sum(one.live for one in levels),
         state_bytes=sum(one.state_bytes for one in levels),
         dropped=sum(one.dropped for one in levels),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def text_of(status: Status) -> str:
     """A status with its times as times and its spans with their units."""
     clock = Clock[status.clock]
-    said = ", ".join(f"{count:,} {kind}s" for kind, count in status.said.items())
+    said = ", ".join(f"{count:,} {kind}s" for kind, count in status.emitted.items())
     reached = tick_text(status.frontier, clock)
     lines = [
         f"micro-batch {status.batch}: {status.case or 'nothing yet'}, stable until {reached}",

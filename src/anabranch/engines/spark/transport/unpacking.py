@@ -60,7 +60,7 @@ class Unpacking:
             name += "_"
         return name
 
-    def said(
+    def rows_of(
         self, output: Iterable[Batch], refused: list[Refusal], status: ShardStatus
     ) -> Iterator[pa.RecordBatch]:
         """What a shard says, as rows with a column for its status, which is said last.

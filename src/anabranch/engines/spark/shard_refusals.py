@@ -1,4 +1,4 @@
-"""What a shard does with rows that are not used: raise, drop, or tell them as the rows that they were."""
+"""What a shard does with rows that are not used: raise, drop, or give them back as they were."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from anabranch.progress.channel_rows import ChannelRows
 from anabranch.rows.refusal import Refusal, refusal
 
 
-class Answering:
+class ShardRefusals:
     """State: what was refused in a micro-batch, and the changes that the flow is going through with."""
 
     def __init__(self, assignment: Assignment, number: int) -> None:
@@ -24,7 +24,7 @@ class Answering:
         self.inlets = {edge.name: edge.inlet for edge in assignment.level.edges}
         self.refused: list[Refusal] = []
         self.dropped = 0
-        """Rows that were left out and are not told."""
+        """Rows that were left out and are not given back."""
         self.pushed: list[tuple[str, ChannelRows]] = []
         """Changes of this pass, by edge."""
 
@@ -41,7 +41,7 @@ class Answering:
         self._answer(self.inlets[edge], edge, refused)
 
     def taken(self) -> tuple[list[Refusal], int]:
-        """What is told of a micro-batch, and how many rows are not."""
+        """What was refused in a micro-batch, and how many rows were dropped."""
         taken, self.refused, self.dropped = (self.refused, self.dropped), [], 0
         return taken
 
@@ -55,14 +55,14 @@ class Answering:
             if isinstance(answer, Raise):
                 raise error_of(violation)
             if edge is None or origin is None:
-                told = refusal(violation, f"shard {self.number}", node.clock)
+                one = refusal(violation, f"shard {self.number}", node.clock)
             else:
                 change = self._change(edge, refused, origin, row) if self.inlets[edge].of_changes else None
-                told = self.assignment.tells(edge).refusal(
+                one = self.assignment.refused_rows_of(edge).refusal(
                     violation, violation.input or "", origin.channel_of(row), change
                 )
             if isinstance(answer, Quarantine):
-                self.refused.append(told)
+                self.refused.append(one)
 
     def _change(self, edge: str, refused: Refused, origin: Origin, row: int) -> Batch | None:
         """The change of a table that a row is, or of this pass the one that it comes of."""
