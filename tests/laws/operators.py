@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import anabranch as ab
+from anabranch import Fact
 from anabranch.model.identity import identities
 from anabranch.model.lifetime import Lifetime
 from anabranch.model.time import FOREVER
@@ -238,7 +239,8 @@ def _merge(random: Random, streams: Sequence[Stream]) -> Drawn:
     )()
     policy = random.choice([ab.FirstThenFinal(), ab.EveryChange(), ab.HalfFrozen(), ab.FinalOnly()])
     merged = ab.merge({"one": stream, "other": other}, policy=policy)
-    if isinstance(policy, ab.FinalOnly):
+    ends_may_change = not all(Fact.PERFECT in one.node.properties for one in (stream, other))
+    if isinstance(policy, ab.FinalOnly) and ends_may_change:
         return Drawn(
             merged,
             lambda bags, frontiers: bags[0],
