@@ -13,6 +13,7 @@ from typing import NoReturn
 from anabranch.cli import check, convert, diff, explain, generate, init, merge, run, show
 from anabranch.cli.demo import command as demo
 from anabranch.cli.doctor import command as doctor
+from anabranch.cli.light_start import start_lightly
 from anabranch.connectors.files.local_path import path_meant
 from anabranch.extras import without_spark
 from anabranch.model.spelling import did_you_mean
@@ -39,6 +40,8 @@ TERMINATED = 143
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status."""
     options = command_line().parse_args(arguments)
+    if arguments is None:
+        start_lightly(options)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal that has no ∞ shows ?, and the command goes on
     if threading.current_thread() is threading.main_thread():
@@ -124,7 +127,7 @@ def command_line() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         module.configure(command)
-        command.set_defaults(run=module.run)
+        command.set_defaults(run=module.run, command=name)
     return parser
 
 

@@ -2,19 +2,15 @@
 
 from typing import Any
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
+from anabranch.model.compiled import instruction
 
 _READ, _KEEP, _DATA = 0, 3, 1
 
 
-@intrinsic
-def ahead(_typing: Any, array: Any, item: Any) -> Any:
-    """Ask for the cache line of an item of a contiguous array; of a row, where the array has two dimensions.
+def _prefetch(_typing: Any, array: Any, item: Any) -> Any:
+    from llvmlite import ir
+    from numba import types
 
-    Beyond the array nothing happens: a read ahead never fails.
-    """
     signature = types.void(array, types.int64)
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -31,3 +27,11 @@ def ahead(_typing: Any, array: Any, item: Any) -> Any:
         return context.get_dummy_value()
 
     return signature, build
+
+
+@instruction(_prefetch)
+def ahead(array: Any, item: Any) -> None:
+    """Ask for the cache line of an item of a contiguous array; of a row, where the array has two dimensions.
+
+    Beyond the array nothing happens: a read ahead never fails.
+    """
