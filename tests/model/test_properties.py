@@ -95,7 +95,7 @@ def test_keys_behind_the_stable_are_forgotten():
         rows = [Insert({"value": i % 7}, i, i + 5) for i in range(begin, begin + 1000)]
         observation.look_at(Batch.of([*rows, Stable(begin + 1000)]))
     assert Fact.KEYED in observation.properties()
-    assert len(observation.keys.free) <= 4096
+    assert observation.keys.capacity <= 4096
 
 
 def test_a_key_may_be_used_again_once_its_event_is_gone():

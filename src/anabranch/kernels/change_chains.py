@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from anabranch.model.application import ADJUST, INSERT
 from anabranch.model.compiled import compiled, inlined
 from anabranch.model.op import Op
+from anabranch.model.pool import Pool, give_place, take_place
 from anabranch.model.slots import NONE, TAG_MASK, link_all, node_in, slot_of, tag_in, vacate_slot
 from anabranch.model.time import BEGINNING, FOREVER
 
@@ -25,7 +26,6 @@ BEHIND, AT_THE_END, NOT_THERE, THERE, NOT_YET = range(5)
 """Why a change is refused."""
 _FITS = -1
 
-_UNUSED, _DOUBTS = range(2)
 _COLUMNS = (
     "low",
     "high",
@@ -62,13 +62,13 @@ class Chains(NamedTuple):
     number: NDArray[np.int64]
     """Which row of its channel it was."""
     channel: NDArray[np.int32]
-    free: NDArray[np.int32]
+    pool: Pool
     doubts: NDArray[np.int32]
     """The nodes that did not fit when last looked at, once each."""
     doubted: NDArray[np.int8]
     """Whether a node is among them."""
-    counts: NDArray[np.int64]
-    """How high the stack of free nodes is, and how many doubts there are."""
+    doubts_count: NDArray[np.int64]
+    """How many doubts there are, as an array of one."""
 
     @classmethod
     def of_capacity(cls, capacity: int) -> "Chains":
@@ -87,26 +87,26 @@ class Chains(NamedTuple):
             after=np.full(capacity, NONE, np.int32),
             number=np.zeros(capacity, np.int64),
             channel=np.zeros(capacity, np.int32),
-            free=np.arange(capacity, dtype=np.int32)[::-1].copy(),
+            pool=Pool.of_capacity(capacity),
             doubts=np.zeros(capacity, np.int32),
             doubted=np.zeros(capacity, np.int8),
-            counts=np.array([capacity, 0], np.int64),
+            doubts_count=np.zeros(1, np.int64),
         )
 
     @property
     def capacity(self) -> int:
         """How many changes fit."""
-        return len(self.free)
+        return self.pool.capacity
 
     @property
     def used(self) -> int:
         """How many changes there are."""
-        return self.capacity - int(self.counts[_UNUSED])
+        return self.pool.used
 
     @property
     def waiting(self) -> int:
         """How many changes are in doubt, or were when last looked at."""
-        return int(self.counts[_DOUBTS])
+        return int(self.doubts_count[0])
 
     def live(self) -> NDArray[np.int64]:
         """The nodes that hold a change."""
@@ -114,7 +114,7 @@ class Chains(NamedTuple):
 
     def with_room(self, more: int, frontier: int) -> "Chains":
         """The same changes, each at the same node, with room for more; what can count no longer is gone."""
-        if more <= self.counts[_UNUSED]:
+        if self.pool.with_room(more) is self.pool:
             return self
         forget(self, frontier)
         if 4 * (self.used + more) <= 3 * self.capacity:
@@ -122,11 +122,9 @@ class Chains(NamedTuple):
         larger = Chains.of_capacity(1 << (4 * (self.used + more) // 3).bit_length())
         for column in (*_COLUMNS, "doubts", "doubted"):
             getattr(larger, column)[: self.capacity] = getattr(self, column)
-        new, unused = larger.capacity - self.capacity, int(self.counts[_UNUSED])
-        larger.free[new : new + unused] = self.free[:unused]
-        larger.counts[:] = new + unused, self.counts[_DOUBTS]
+        larger.doubts_count[:] = self.doubts_count
         link_all(self.slots, larger.slots)
-        return larger
+        return larger._replace(pool=self.pool.of_size(larger.capacity))
 
 
 @inlined
@@ -152,8 +150,7 @@ def _find(chains: Chains, low: Any, high: Any) -> Any:
 @compiled
 def _link(chains: Chains, slot: int, before: Any, after: Any, low: Any, high: Any) -> Any:
     """A node from the stack between two of its chain; what it holds is up to the caller."""
-    chains.counts[_UNUSED] -= 1
-    node = np.int64(chains.free[chains.counts[_UNUSED]])
+    node = take_place(chains.pool)
     chains.low[node], chains.high[node] = low, high
     chains.before[node], chains.after[node] = before, after
     if before != NONE:
@@ -180,8 +177,7 @@ def _unlink(chains: Chains, node: Any) -> None:
         else:
             chains.slots[slot] = slot_of(_tag_of(chains.low[node]), before)
     chains.place[node] = NONE
-    chains.free[chains.counts[_UNUSED]] = node
-    chains.counts[_UNUSED] += 1
+    give_place(chains.pool, node)
 
 
 @compiled
@@ -273,8 +269,8 @@ def _settle(chains: Chains, new: Any, until: Any) -> None:
 def _doubt(chains: Chains, node: Any) -> None:
     """A node is in doubt once, and is there until it is given up: all doubts fit where all nodes do."""
     chains.doubted[node] = 1
-    chains.doubts[chains.counts[_DOUBTS]] = node
-    chains.counts[_DOUBTS] += 1
+    chains.doubts[chains.doubts_count[0]] = node
+    chains.doubts_count[0] += 1
 
 
 @compiled
@@ -284,7 +280,7 @@ def give_up(chains: Chains, frontier: int, given_up: Any) -> Any:
     A row of it is (op, time, place, number, channel, reason, what it does not fit with).
     """
     kept = count = 0
-    for n in range(chains.counts[_DOUBTS]):
+    for n in range(chains.doubts_count[0]):
         node = np.int64(chains.doubts[n])
         if not chains.fits[node] and chains.time[node] >= frontier:
             chains.doubts[kept] = node
@@ -307,7 +303,7 @@ def give_up(chains: Chains, frontier: int, given_up: Any) -> Any:
         )
         count += 1
         _unlink(chains, node)
-    chains.counts[_DOUBTS] = kept
+    chains.doubts_count[0] = kept
     return count
 
 
@@ -401,7 +397,7 @@ def forget(chains: Chains, frontier: int) -> None:
 
     What was in doubt behind the frontier has been given up before.
     """
-    for last in range(len(chains.free)):
+    for last in range(len(chains.pool.stack)):
         if chains.place[last] == NONE or chains.after[last] != NONE:
             continue
         node = np.int64(last)
@@ -419,7 +415,7 @@ def forget(chains: Chains, frontier: int) -> None:
 def in_chains(chains: Chains, nodes: Any) -> None:
     """All nodes, each chain from its first to its last."""
     end = len(nodes)
-    for last in range(len(chains.free)):
+    for last in range(len(chains.pool.stack)):
         if chains.place[last] == NONE or chains.after[last] != NONE:
             continue
         node = np.int64(last)
@@ -450,7 +446,7 @@ def restore(chains: Chains, keys: tuple[Any, Any], columns: tuple[Any, Any, Any,
 def rows_there(chains: Chains) -> Any:
     """How many keys have a row after all their changes."""
     count = 0
-    for last in range(len(chains.free)):
+    for last in range(len(chains.pool.stack)):
         if chains.place[last] != NONE and chains.after[last] == NONE:
             count += _there(chains, np.int64(last)) != NONE
     return count

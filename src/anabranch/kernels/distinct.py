@@ -18,13 +18,13 @@ import pyarrow as pa
 
 from anabranch.kernels.kernel import Report, Result, State
 from anabranch.kernels.store.chains import NEXT, START, Keys, Nodes, chained, sweep
-from anabranch.kernels.store.pool import take_place
 from anabranch.kernels.store.saved import version_of
 from anabranch.kernels.store.slot_columns import SlotColumns
 from anabranch.model.batch import Batch, Kind, concat
 from anabranch.model.compiled import compiled, inlined
 from anabranch.model.identity import Words, identities
 from anabranch.model.murmur import mix
+from anabranch.model.pool import take_place
 from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING, FOREVER
 

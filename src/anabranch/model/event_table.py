@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from anabranch.model.compiled import compiled, inlined
 from anabranch.model.murmur import mix
+from anabranch.model.pool import Pool, give_place, take_place
 from anabranch.model.slots import NONE, TAG_MASK, link_all, node_in, slot_of, tag_in, vacate_slot
 
 
 class EventTable(NamedTuple):
-    """State: the nodes in columns, the slots that lead to them, and a stack of the nodes that are free."""
+    """State: the nodes in columns, the slots that lead to them, and which nodes are free."""
 
     slots: NDArray[np.int64]
     low: NDArray[np.uint64]
@@ -26,9 +27,7 @@ class EventTable(NamedTuple):
     place: NDArray[np.int64]
     arrival: NDArray[np.int64]
     """The position of the element that made the event what it is."""
-    free: NDArray[np.int32]
-    unused: NDArray[np.int64]
-    """How high the stack of free nodes is, as an array of one."""
+    pool: Pool
 
     @classmethod
     def of_capacity(cls, capacity: int) -> "EventTable":
@@ -42,19 +41,18 @@ class EventTable(NamedTuple):
             copies=np.zeros(capacity, np.int64),
             place=np.zeros(capacity, np.int64),
             arrival=np.zeros(capacity, np.int64),
-            free=np.arange(capacity, dtype=np.int32)[::-1].copy(),
-            unused=np.array([capacity], np.int64),
+            pool=Pool.of_capacity(capacity),
         )
 
     @property
     def capacity(self) -> int:
         """How many distinct events fit."""
-        return len(self.free)
+        return self.pool.capacity
 
     @property
     def used(self) -> int:
         """How many distinct events there are."""
-        return self.capacity - int(self.unused[0])
+        return self.pool.used
 
     def live(self) -> NDArray[np.int64]:
         """The nodes that hold an event."""
@@ -62,16 +60,14 @@ class EventTable(NamedTuple):
 
     def with_room(self, more: int) -> "EventTable":
         """A table with the same events, each at the same node, in which this many distinct ones more fit."""
-        if more <= self.unused[0]:
+        pool = self.pool.with_room(more)
+        if pool is self.pool:
             return self
-        larger = EventTable.of_capacity(1 << (self.used + more - 1).bit_length())
+        larger = EventTable.of_capacity(pool.capacity)
         for column in ("low", "high", "start", "end", "copies", "place", "arrival"):
             getattr(larger, column)[: self.capacity] = getattr(self, column)
-        new, unused = larger.capacity - self.capacity, int(self.unused[0])
-        larger.free[new : new + unused] = self.free[:unused]
-        larger.unused[0] = new + unused
         link_all(self.slots, larger.slots)
-        return larger
+        return larger._replace(pool=pool)
 
     def remove(self, nodes: NDArray[np.int64]) -> None:
         """Forget these nodes."""
@@ -115,8 +111,7 @@ def find(table: EventTable, tag: int, low: Any, high: Any, start: int, end: int)
 @compiled
 def occupy(table: EventTable, slot: int, tag: int, low: Any, high: Any, start: int, end: int) -> Any:
     """Put an event with one copy into an empty slot; its node."""
-    table.unused[0] -= 1
-    node = np.int64(table.free[table.unused[0]])
+    node = take_place(table.pool)
     table.slots[slot] = slot_of(tag, node)
     table.low[node], table.high[node] = low, high
     table.start[node], table.end[node] = start, end
@@ -129,8 +124,7 @@ def vacate(table: EventTable, slot: int) -> None:
     """Free the node of a slot."""
     node = node_at(table, slot)
     table.copies[node] = 0
-    table.free[table.unused[0]] = node
-    table.unused[0] += 1
+    give_place(table.pool, node)
     vacate_slot(table.slots, slot)
 
 

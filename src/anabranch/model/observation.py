@@ -73,7 +73,7 @@ class Observation:
     def _look_for_repeats(self, batch: Batch) -> None:
         if Fact.KEYED in self.broken_at:
             return
-        if len(batch) > self.keys.unused[0]:
+        if len(batch) > self.keys.pool.height[0]:
             live = self.keys.live()
             self.keys.remove(live[self.keys.start[live] < self.stable])
             self.keys = self.keys.with_room(len(batch))

@@ -13,9 +13,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.kernels.aggregate.codes import Codes
-from anabranch.kernels.store.pool import grown
 from anabranch.model.compiled import compiled
 from anabranch.model.identity import Words, identities
+from anabranch.model.pool import grown
 
 Slots = NDArray[np.int32]
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.kernels.aggregate.column import Slots, Values
-from anabranch.kernels.store.pool import Pool, give_place, grown, take_place
 from anabranch.model.compiled import compiled, inlined
 from anabranch.model.murmur import mix
+from anabranch.model.pool import Pool, give_place, grown, take_place
 from anabranch.model.slots import (
     NONE,
     TAG_MASK,

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from anabranch.kernels.aggregate.codes import Codes
 from anabranch.kernels.aggregate.column import Slots, Values
-from anabranch.kernels.store.pool import grown
 from anabranch.model.compiled import compiled
+from anabranch.model.pool import grown
 
 _NEUTRAL = {1: np.int64(2**63 - 1), -1: np.int64(-(2**63))}
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.kernels.aggregate.column import Slots, Values, read_only
-from anabranch.kernels.store.pool import grown
 from anabranch.model.compiled import compiled, inlined
+from anabranch.model.pool import grown
 
 _LOST = 1024
 _LARGEST = 2.0**1020

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from anabranch.kernels.aggregate.column import read_only
 from anabranch.kernels.store.numbers import Numbers, leave_slots, number_apart, number_for
-from anabranch.kernels.store.pool import give_place, grown
 from anabranch.model.batch import Batch
 from anabranch.model.compiled import compiled
 from anabranch.model.identity import Words, identities
 from anabranch.model.payloads import PayloadStore
+from anabranch.model.pool import give_place, grown
 from anabranch.model.rows import take_rows
 from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING, FOREVER

@@ -7,8 +7,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.kernels.aggregate.column import Slots, Values
-from anabranch.kernels.store.pool import grown
 from anabranch.model.compiled import compiled, inlined
+from anabranch.model.pool import grown
 
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)

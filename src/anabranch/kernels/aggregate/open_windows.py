@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.kernels.runs import KEY, Rows, Runs, sorted_by_key
-from anabranch.kernels.store.pool import Pool, grown, take_place
 from anabranch.model.compiled import inlined
+from anabranch.model.pool import Pool, grown, take_place
 from anabranch.model.slots import NONE
 
 _SLOT, _SERIAL = 1, 2

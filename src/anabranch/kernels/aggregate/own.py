@@ -20,9 +20,9 @@ from anabranch.expressions.own_aggregate import OwnFunctions
 from anabranch.expressions.tree import ExpressionError
 from anabranch.kernels.aggregate.column import Column, Slots, Values
 from anabranch.kernels.aggregate.part import Said
-from anabranch.kernels.store.pool import grown
 from anabranch.model.batch import Batch
 from anabranch.model.payloads import PayloadStore
+from anabranch.model.pool import grown
 from anabranch.model.slots import NONE
 
 

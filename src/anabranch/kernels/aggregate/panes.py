@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch.kernels.store.pool import Pool, grown, take_place
 from anabranch.model.compiled import compiled, inlined
+from anabranch.model.pool import Pool, grown, take_place
 from anabranch.model.slots import NONE
 
 _LEAST = 16

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from anabranch.kernels.merge.nodes import EXTRA, START, Nodes
 from anabranch.kernels.merge.sides import Sides
 from anabranch.model.compiled import compiled, inlined, inner
+from anabranch.model.pool import Pool, give_place, grown, take_place
 from anabranch.model.slots import NONE
 
 FIRST, RECENT, CREATOR, OWN, CAME = range(EXTRA, EXTRA + 5)
@@ -39,47 +40,34 @@ def _entry_width(inputs: int) -> int:
 
 
 class Ledgers(NamedTuple):
-    """State: the entries of all nodes, and a stack of free ones."""
+    """State: the entries of all nodes, and which of their places are free."""
 
     cells: NDArray[np.int64]
-    free: NDArray[np.int32]
-    unused: NDArray[np.int64]
+    pool: Pool
 
     @classmethod
     def of_capacity(cls, capacity: int, inputs: int) -> "Ledgers":
         """No entries, with room for this many and for this many inputs."""
-        return cls(
-            np.zeros((capacity, _entry_width(inputs)), np.int64),
-            np.arange(capacity, dtype=np.int32)[::-1].copy(),
-            np.array([capacity], np.int64),
-        )
+        return cls(np.zeros((capacity, _entry_width(inputs)), np.int64), Pool.of_capacity(capacity))
 
     @property
     def used(self) -> int:
         """How many entries there are."""
-        return len(self.free) - int(self.unused[0])
+        return self.pool.used
 
     @property
     def nbytes(self) -> int:
         """Bytes held, room included."""
-        return self.cells.nbytes + self.free.nbytes
+        return self.cells.nbytes + self.pool.nbytes
 
     def with_room(self, more: int) -> "Ledgers":
         """The same entries, each where it was, with room for more."""
-        old, unused = len(self.free), int(self.unused[0])
-        if more <= unused:
-            return self
-        capacity = 1 << (self.used + more - 1).bit_length()
-        larger = np.zeros((capacity, self.cells.shape[1]), np.int64)
-        larger[:old] = self.cells
-        free = np.concatenate([np.arange(old, capacity, dtype=np.int32)[::-1], self.free[:unused]])
-        room = np.empty(capacity, np.int32)
-        room[: len(free)] = free
-        return Ledgers(larger, room, np.array([len(free)], np.int64))
+        pool = self.pool.with_room(more)
+        return self if pool is self.pool else Ledgers(grown(self.cells, pool.capacity), pool)
 
     def with_inputs(self, inputs: int) -> "Ledgers":
         """The same entries with counts of more inputs."""
-        wider = np.zeros((len(self.free), _entry_width(inputs)), np.int64)
+        wider = np.zeros((self.pool.capacity, _entry_width(inputs)), np.int64)
         wider[:, : self.cells.shape[1]] = self.cells
         return self._replace(cells=wider)
 
@@ -148,8 +136,7 @@ def entry_for(nodes: Nodes, ledgers: Ledgers, node: int, end: int) -> Any:
     entry = nodes.cells[node, FIRST] if before == NONE else ledgers.cells[before, NEXT]
     if entry != NONE and ledgers.cells[entry, END] == end:
         return entry
-    ledgers.unused[0] -= 1
-    made = np.int64(ledgers.free[ledgers.unused[0]])
+    made = take_place(ledgers.pool)
     for column in range(ledgers.cells.shape[1]):
         ledgers.cells[made, column] = 0
     ledgers.cells[made, END] = end
@@ -188,8 +175,7 @@ def link_entries(nodes: Nodes, ledgers: Ledgers, entries: Any) -> None:
 
 @inlined
 def _drop(ledgers: Ledgers, entry: int) -> None:
-    ledgers.free[ledgers.unused[0]] = entry
-    ledgers.unused[0] += 1
+    give_place(ledgers.pool, entry)
 
 
 @inner

@@ -33,6 +33,7 @@ from anabranch.kernels.store.heap import Heap, push
 from anabranch.model.compiled import compiled, inlined, inner
 from anabranch.model.murmur import mix
 from anabranch.model.payloads import PayloadStore
+from anabranch.model.pool import Pool, give_place, take_place
 from anabranch.model.slots import NONE, TAG_MASK, link_all, node_in, slot_of, tag_in, vacate_slot
 from anabranch.model.time import BEGINNING
 
@@ -49,8 +50,7 @@ class Nodes(NamedTuple):
 
     slots: NDArray[np.int64]
     cells: NDArray[np.int64]
-    free: NDArray[np.int32]
-    unused: NDArray[np.int64]
+    pool: Pool
     due: Heap
     open: Heap
     shorter_key: NDArray[np.int64]
@@ -74,8 +74,7 @@ class Nodes(NamedTuple):
         return cls(
             slots=np.full(2 * capacity, NONE, np.int64),
             cells=np.zeros((capacity, width), np.int64),
-            free=np.arange(capacity, dtype=np.int32)[::-1].copy(),
-            unused=np.array([capacity], np.int64),
+            pool=Pool.of_capacity(capacity),
             due=Heap.of_capacity(capacity),
             open=Heap.of_capacity(2 * capacity),
             shorter_key=np.empty((voices, 2 * capacity), np.int64),
@@ -90,12 +89,12 @@ class Nodes(NamedTuple):
     @property
     def capacity(self) -> int:
         """How many nodes fit."""
-        return len(self.free)
+        return self.pool.capacity
 
     @property
     def used(self) -> int:
         """How many nodes there are."""
-        return self.capacity - int(self.unused[0])
+        return self.pool.used
 
     @property
     def live(self) -> int:
@@ -114,7 +113,7 @@ class Nodes(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Bytes held, room included."""
-        arrays = [*self.due, *self.open, *(a for a in self if isinstance(a, np.ndarray))]
+        arrays = [*self.pool, *self.due, *self.open, *(a for a in self if isinstance(a, np.ndarray))]
         return sum(array.nbytes for array in arrays)
 
     def keep(self, payloads: PayloadStore, payload: pa.RecordBatch, created: NDArray[np.int32]) -> None:
@@ -141,15 +140,13 @@ class Nodes(NamedTuple):
 
     def with_room(self, more: int) -> "Nodes":
         """The same nodes, each where it was, with room for more of them."""
-        if more <= self.unused[0]:
+        pool, old = self.pool.with_room(more), self.capacity
+        if pool is self.pool:
             return self
-        old, unused = self.capacity, int(self.unused[0])
-        capacity = max(old, 1 << (self.used + more - 1).bit_length())
+        capacity = pool.capacity
         larger = Nodes.of_capacity(capacity, self.cells.shape[1], len(self.shorter_size))
         larger.cells[:old] = self.cells
         larger.changing[:old] = self.changing
-        larger.free[capacity - old : capacity - old + unused] = self.free[:unused]
-        larger.unused[0] = capacity - old + unused
         larger.shorter_key[:, : 2 * old] = self.shorter_key
         larger.shorter_item[:, : 2 * old] = self.shorter_item
         larger.shorter_size[:] = self.shorter_size
@@ -157,7 +154,8 @@ class Nodes(NamedTuple):
         larger.decided[: len(order)], larger.stamp[: len(order)] = self.decided[order], self.stamp[order]
         larger.queue[1:] = self.queue[1:]
         link_all(self.slots, larger.slots)
-        return larger._replace(due=self.due.with_room(capacity), open=self.open.with_room(2 * capacity))
+        due, opened = self.due.with_room(capacity), self.open.with_room(2 * capacity)
+        return larger._replace(pool=pool, due=due, open=opened)
 
     def with_voices(self, voices: int, width: int) -> "Nodes":
         """The same nodes with more cells and heaps; new cells are 0."""
@@ -215,8 +213,7 @@ def node_at(nodes: Nodes, slot: int) -> Any:
 @inlined
 def create(nodes: Nodes, slot: int, tag: int, low: Any, high: Any, start: int, place: int) -> Any:
     """A node in an empty slot."""
-    nodes.unused[0] -= 1
-    node = np.int64(nodes.free[nodes.unused[0]])
+    node = take_place(nodes.pool)
     nodes.slots[slot] = slot_of(tag, node)
     nodes.cells[node, LOW] = low
     nodes.cells[node, HIGH] = high
@@ -232,8 +229,7 @@ def delete(nodes: Nodes, node: int) -> None:
     low, high, start = nodes.cells[node, LOW], nodes.cells[node, HIGH], nodes.cells[node, START]
     vacate_slot(nodes.slots, find(nodes, tag_of(low, high, start), low, high, start))
     nodes.cells[node, STATE] = FREE
-    nodes.free[nodes.unused[0]] = node
-    nodes.unused[0] += 1
+    give_place(nodes.pool, node)
 
 
 @inlined

@@ -284,7 +284,7 @@ def drain(
             _forget_passed(nodes, sides, remember, notes)
             return stable, DONE
         # A stable says one row of a node at most, and itself.
-        if len(output.kind) - output.rows[0] <= len(nodes.free) - nodes.unused[0]:
+        if len(output.kind) - output.rows[0] <= len(nodes.pool.stack) - nodes.pool.height[0]:
             return stable, NO_ROOM
         time = sides.reached[first]
         _advance(nodes, time, first, stable, sides, output, null_row, counts)
@@ -376,7 +376,7 @@ def merge(
             if kind[row] == ADJUST or start[row] < min(stable, nodes.queue[FORGOTTEN]):
                 row += 1
                 continue
-            if output.rows[0] == len(output.kind) or not nodes.unused[0]:
+            if output.rows[0] == len(output.kind) or not nodes.pool.height[0]:
                 return row, NO_ROOM, stable, births, again
             node = create(nodes, slot, tag, low, high, start[row], place + row)
             cells[node, GIVEN], cells[node, EVER], cells[node, LEFT] = ABSENT, 0, ABSENT

@@ -179,7 +179,7 @@ def merge(
             row += 1
             continue
         # A row that is no stable says one row, and makes one node and (in `hear`) two entries, at most.
-        if output.rows[0] == len(output.kind) or ledgers.unused[0] < 2 or not nodes.unused[0]:
+        if output.rows[0] == len(output.kind) or ledgers.pool.height[0] < 2 or not nodes.pool.height[0]:
             return row, NO_ROOM, stable, births, tardy, again
         low, high = np.int64(identity[row, 0]), np.int64(identity[row, 1])
         tag = tag_of(low, high, start[row])

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from anabranch.kernels.store.ahead import ahead
 from anabranch.kernels.store.numbers import Numbers, give_back, number_for, number_of
-from anabranch.kernels.store.pool import Pool, give_place, grown, take_place
 from anabranch.model.compiled import compiled, inlined, inner
 from anabranch.model.identity import Words
 from anabranch.model.murmur import mix
+from anabranch.model.pool import Pool, give_place, grown, take_place
 from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING, FOREVER
 

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch.kernels.store.pool import Pool, give_place, grown, take_place
 from anabranch.model.compiled import inlined, inner
+from anabranch.model.pool import Pool, give_place, grown, take_place
 from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING
 

@@ -31,9 +31,9 @@ from anabranch.kernels.store.leaves import (
     remove_at,
     seek_key,
 )
-from anabranch.kernels.store.pool import Pool, give_place, take_place
 from anabranch.model.compiled import compiled, inner
 from anabranch.model.identity import Words
+from anabranch.model.pool import Pool, give_place, take_place
 from anabranch.model.slots import NONE
 
 START, LOW, HIGH, END, PLACE, COPIES = range(6)

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.kernels.store.ahead import ahead
-from anabranch.kernels.store.pool import Pool, give_place, grown, take_place
 from anabranch.model.compiled import compiled, inlined, inner
 from anabranch.model.identity import Words
 from anabranch.model.murmur import mix
+from anabranch.model.pool import Pool, give_place, grown, take_place
 from anabranch.model.slots import (
     NONE,
     TAG_MASK,

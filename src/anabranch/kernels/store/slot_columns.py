@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anabranch.kernels.store.pool import grown
 from anabranch.model.payloads import PayloadStore
+from anabranch.model.pool import grown
 from anabranch.model.rows import rows_without_columns, take_rows
 
 _WIDTHS = (8, 16, 32, 64)

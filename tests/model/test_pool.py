@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anabranch.kernels.store.pool import Pool, grown
+from anabranch.model.pool import Pool, grown
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 9), st.randoms(use_true_random=False)), max_size=30))
