@@ -187,6 +187,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("anabranch")
     if name == "spark":
         return import_module("anabranch.spark")
     if name in _HEAVY:

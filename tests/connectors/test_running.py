@@ -411,3 +411,13 @@ def test_events_in_no_window_are_reported_after_a_run():
     assert running.status().remarks() == [
         "window: 28 events are in no window, as every is greater than size or they start before the first"
     ]
+
+
+def test_a_run_shows_its_plan_and_its_status_without_reading():
+    def rows():
+        yield pytest.fail("something was read")
+
+    running = ab.run(ab.source("a", {"x": "int64"}), {"a": rows()})
+    assert repr(running).splitlines()[0] == "<Run of <Job: a to one output>, read as it is asked for>"
+    assert "a: 0 in" in repr(running)
+    assert running._repr_html_().startswith("<pre>&lt;Run of ")

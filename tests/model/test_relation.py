@@ -2,6 +2,7 @@
 
 from random import Random
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -178,3 +179,23 @@ def test_what_is_released_is_forgotten():
     assert [(event.payload["n"], event.end) for event in relation.release().objects()] == [(1, 3), (1, 3)]
     assert [event.payload["n"] for event in relation.events()] == [2]
     assert relation.release().objects() == []
+
+
+def test_whatever_reads_arrow_reads_the_events_of_a_relation():
+    relation = Relation()
+    relation.apply([Insert({"room": "A"}, 3, 9), Insert({"room": "B"}, 4, FOREVER), Stable(5)])
+    assert pl.DataFrame(relation).to_dict(as_series=False) == {
+        "start": [3, 4],
+        "end": [9, None],
+        "count": [1, 1],
+        "room": ["A", "B"],
+    }
+
+
+def test_a_notebook_shows_the_first_events_of_a_relation_as_a_table():
+    relation = Relation()
+    relation.apply([Insert({"room": f"<{number}>"}, number, number + 1) for number in range(30)])
+    shown = relation._repr_html_()
+    assert shown.count("<tr>") == 1 + 20
+    assert "30 events (the first 20 of them), stable to -∞" in shown
+    assert "<td>&lt;0&gt;</td>" in shown

@@ -1,6 +1,7 @@
 """Plans that run in this process over what they are given: iterables, files, folders, topics and tables."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,13 @@ class Run(Iterator[Any]):
     def __next__(self) -> Any:
         output = next(self._output)
         return output[""] if list(output) == [""] else output
+
+    def __repr__(self) -> str:
+        """The plan, and how far it is; nothing is read for that."""
+        return f"<Run of {self.job!r}, read as it is asked for>\n{self.status()}"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
 
     @property
     def clock(self) -> Clock:

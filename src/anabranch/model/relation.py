@@ -7,6 +7,7 @@ Cost: proportional to the elements applied, whatever is stored; `release` looks 
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from html import escape
 from typing import TypeAlias
 
 import numpy as np
@@ -25,6 +26,8 @@ from anabranch.model.validity import Policy, Raise, Violation
 
 _SHOWN = 5
 """Events that a representation names."""
+_ROWS = 20
+"""Events in the table of a notebook."""
 
 Elements: TypeAlias = Batch | Element | Iterable[Element]
 
@@ -114,6 +117,25 @@ class Relation:
         whose = "" if self.input is None else f" of {self.input!r}"
         reached = f"stable to {tick_text(self.frontier)}"
         return f"<Relation{whose}, {reached}: {', '.join([*events, *more]) or 'no events'}>"
+
+    def _repr_html_(self) -> str:
+        """A table of the first events, for notebooks."""
+        shown = self.current().objects()[:_ROWS]
+        names = list(dict.fromkeys(name for event in shown for name in event.payload))
+        head = "".join(f"<th>{escape(str(name))}</th>" for name in ["start", "end", *names])
+        rows = [
+            [tick_text(event.start), tick_text(event.end), *(str(event.payload.get(name)) for name in names)]
+            for event in shown
+        ]
+        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+        more = f" (the first {len(shown)} of them)" if len(self) > len(shown) else ""
+        whose = "" if self.input is None else f" of {escape(repr(self.input))}"
+        caption = f"Relation{whose}: {len(self):,} events{more}, stable to {tick_text(self.frontier)}"
+        return f"<table><caption>{caption}</caption><tr>{head}</tr>{body}</table>"
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Its events as columns, for any library that reads Arrow."""
+        return self.current().to_arrow().__arrow_c_stream__(requested_schema)
 
     def __len__(self) -> int:
         """How many events there are, equal ones counted each."""
