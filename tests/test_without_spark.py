@@ -1,11 +1,15 @@
 """What runs where neither PySpark nor what only Spark needs is installed, and what the rest answers."""
 
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+from shutil import copytree
 
 import pytest
+from pyarrow.parquet import read_table
 
 ROOT = Path(__file__).resolve().parents[1]
 HIDES = """
@@ -92,8 +96,19 @@ def anabranch(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_examples_of_the_readme_need_no_spark(place):
+    copytree(ROOT / "examples" / "gateways", place / "examples" / "gateways")
     done = python(place, "-m", "doctest", "-o", "NORMALIZE_WHITESPACE", str(ROOT / "README.md"))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_command_that_the_readme_begins_with_merges_its_files(place):
+    copytree(ROOT / "examples" / "gateways", place / "examples" / "gateways")
+    text = (ROOT / "README.md").read_text().replace("\\\n", "")
+    command = re.search(r"^    anabranch (merge .*)$", text, re.MULTILINE)
+    assert command is not None
+    done = anabranch(place, *shlex.split(command[1]))
+    assert done.returncode == 0, done.stderr
+    assert read_table(place / "merged.parquet", columns=["level"]).column(0).drop_null().length() == 5
 
 
 def test_a_plan_runs_in_this_process_without_spark(place):
