@@ -132,12 +132,12 @@ class TestTypes:
         known = ab.columns({"a": one, "b": two}, zone="Europe/Berlin")
         assert known.field("at").type == pa.timestamp("us", "Europe/Berlin")
 
-    def test_a_zone_of_local_times_in_columns_is_refused(self):
-        table = pa.table({"at": pa.array([datetime(2026, 3, 1)], pa.timestamp("us"))})
-        with pytest.raises(
-            SchemaError, match="zone is of texts of times, and column 'at' of the table holds"
-        ):
-            ab.columns(table, zone="Europe/Berlin")
+    def test_local_times_in_columns_are_in_the_zone_that_is_given_as_texts_are(self, tmp_path):
+        table = pa.table({"at": pa.array([datetime(2026, 3, 1)], pa.timestamp("ms"))})
+        text = write(tmp_path, "a.csv", "at\n2026-03-01T00:00:00\n")
+        known = ab.columns({"a": table, "b": text}, zone="Europe/Berlin")
+        assert known.field("at").type == pa.timestamp("us", "Europe/Berlin")
+        assert ab.columns(table).field("at").type == pa.timestamp("ms")
 
     def test_times_that_spark_writes_in_96_bits_are_instants(self, tmp_path):
         table = pa.table({"at": pa.array([AT.replace(tzinfo=None)], pa.timestamp("us")), "level": [1]})
@@ -147,12 +147,10 @@ class TestTypes:
         assert ab.columns(feeds).field("at").type == pa.timestamp("us", "UTC")
         assert levels(merged(feeds)) == [1, 2]
 
-    def test_a_zone_that_is_declared_of_local_times_in_columns_is_refused(self):
+    def test_a_zone_may_be_declared_of_local_times_in_columns(self):
         table = pa.table({"at": pa.array([datetime(2026, 3, 1)], pa.timestamp("us"))})
-        with pytest.raises(
-            SchemaError, match=r"'at' of the table holds timestamp\[us\], and schema timestamp"
-        ):
-            ab.columns(table, schema={"at": "timestamp[us, tz=UTC]"})
+        known = ab.columns(table, schema={"at": "timestamp[us, tz=Europe/Berlin]"})
+        assert known.field("at").type == pa.timestamp("us", "Europe/Berlin")
 
 
 class TestNames:

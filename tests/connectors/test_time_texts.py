@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.connectors.files.json_rows import json_rows
-from anabranch.connectors.files.time_texts import micros_of, times_of, zone_named
+from anabranch.connectors.files.time_texts import micros_of, times_of
+from anabranch.model.zones import zone_named
 
 BERLIN = pa.timestamp("us", "Europe/Berlin")
 LOCAL = pa.timestamp("us")

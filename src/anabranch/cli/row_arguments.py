@@ -51,7 +51,7 @@ def add_rows(parser: argparse.ArgumentParser) -> None:
         help="the type of a column, as string or 'timestamp[us, tz=UTC]' (default: that of the first rows)",
     )
     rows.add_argument(
-        "--zone", metavar="ZONE", help="the time zone of texts of times that name none, as Europe/Berlin"
+        "--zone", metavar="ZONE", help="the time zone of times that name none, as Europe/Berlin"
     )
 
 

@@ -12,7 +12,7 @@ from anabranch.connectors.files.sampled_columns import csv_columns, json_columns
 from anabranch.connectors.folder.listing import listing
 from anabranch.connectors.folder.reading import file_schema
 from anabranch.model.arrow import plain_type
-from anabranch.model.schema import SchemaError, sort_of, sorts_agree, unified
+from anabranch.model.schema import SchemaError, sorts_agree, unified
 from anabranch.model.spelling import did_you_mean
 from anabranch.plan.columns import schema_of, type_of
 
@@ -29,8 +29,8 @@ def columns(
     ``rows`` is a table (of pyarrow, pandas, Polars, DuckDB: anything with Arrow's C stream), the path of a
     file or of a folder, or a mapping from names of replicas to such, which then have the same columns, in
     types that hold the values of all. Texts of CSV and JSON lines have the types of the first 1,000 rows,
-    except those that ``schema`` names; times in them that name no zone are in ``zone``. ``replica`` is a
-    column for the name of the replica, added where the rows have none.
+    except those that ``schema`` names. Times that name no zone, texts or not, are in ``zone``. ``replica`` is
+    a column for the name of the replica, added where the rows have none.
 
     >>> import pyarrow as pa
     >>> north, south = pa.table({"at": [1], "level": [2]}), pa.table({"at": [1], "level": [2.5]})
@@ -39,7 +39,7 @@ def columns(
     """
     declared = {name: type_of(dtype, name) for name, dtype in (schema or {}).items()}
     found = [
-        (label, _declared(label, known, form, declared), form)
+        (label, _declared(known, declared), form)
         for label, known, form in _parts(rows, zone)
         if len(known) or form is None
     ]
@@ -66,22 +66,11 @@ def columns(
     return schema_of(complete)
 
 
-def _declared(
-    label: str, known: pa.Schema, form: Format | None, declared: Mapping[str, pa.DataType]
-) -> pa.Schema:
-    """The columns in the types that are declared of them; local times in columns are in no zone."""
-    for field in known:
-        wanted = declared.get(field.name, field.type)
-        if (form is None or not form.is_text) and {sort_of(field.type), sort_of(wanted)} == _ZONED_OR_NOT:
-            error = SchemaError(f"column {field.name!r} of {label} holds {field.type}, and schema {wanted}")
-            error.add_note(
-                "Which zone local times are in is known where the column is made: convert it there."
-            )
-            raise error
+def _declared(known: pa.Schema, declared: Mapping[str, pa.DataType]) -> pa.Schema:
+    """The columns in the types that are declared of them."""
     return pa.schema([field.with_type(declared.get(field.name, field.type)) for field in known])
 
 
-_ZONED_OR_NOT = {"local time", "instant"}
 _Part = tuple[str, pa.Schema, Format | None]
 """Some rows: what they are called, their columns, and the format of the file that they are in."""
 
@@ -101,7 +90,7 @@ def _parts(rows: Any, zone: str | None, name: str = "") -> Iterator[_Part]:
             yield str(file), _columns_of_file(str(file), zone), format_of(file)
     else:
         label = f"the table of {name!r}" if name else "the table"
-        yield label, _zoneless(_columns_of_table(rows, label), label, zone), None
+        yield label, _in_zone(_columns_of_table(rows, label), zone), None
 
 
 def _columns_of_file(path: str, zone: str | None) -> pa.Schema:
@@ -111,7 +100,7 @@ def _columns_of_file(path: str, zone: str | None) -> pa.Schema:
         case Format.JSON_LINES:
             return json_columns(path, zone)
         case Format.PARQUET | Format.ARROW:
-            return _zoneless(file_schema(path), path, zone)
+            return _in_zone(file_schema(path), zone)
         case form:
             error = SchemaError(f"{path} is {form.value}, which holds elements, and rows are asked for")
             error.add_note("Give CSV, JSON lines, Parquet or Arrow.")
@@ -133,16 +122,18 @@ def _columns_of_table(rows: Any, label: str) -> pa.Schema:
     return pa.schema([(field.name, plain_type(field.type)) for field in own])
 
 
-def _zoneless(known: pa.Schema, label: str, zone: str | None) -> pa.Schema:
-    """The columns as they are; local times among them are not taken to be in a zone that texts are in."""
-    local = [field.name for field in known if pa.types.is_timestamp(field.type) and field.type.tz is None]
-    if zone is not None and local:
-        error = SchemaError(
-            f"zone is of texts of times, and column {local[0]!r} of {label} holds local times"
-        )
-        error.add_note("Give the column its zone where it is made, or leave zone out: times are then local.")
-        raise error
-    return known
+def _in_zone(known: pa.Schema, zone: str | None) -> pa.Schema:
+    """The columns with their local times in a zone, if one is given."""
+    if zone is None:
+        return known
+    return pa.schema(
+        [
+            field.with_type(pa.timestamp(field.type.unit, zone))
+            if pa.types.is_timestamp(field.type) and field.type.tz is None
+            else field
+            for field in known
+        ]
+    )
 
 
 def _check_same(parts: list[_Part]) -> None:

@@ -135,7 +135,7 @@ class SourceSection(Section):
 
 
 def _check_zone_name(where: str, zone: str) -> None:
-    from anabranch.connectors.files.time_texts import zone_named
+    from anabranch.model.zones import zone_named
 
     try:
         zone_named(zone)

@@ -46,7 +46,7 @@ class SparkSection(Section):
         self._check_settings(self.settings())
 
     def _check_settings(self, settings: Mapping[str, str]) -> None:
-        from anabranch.connectors.files.time_texts import zone_named
+        from anabranch.model.zones import zone_named
 
         shards = settings.get(PARTITIONS)
         if shards is not None and not shards.isdecimal():

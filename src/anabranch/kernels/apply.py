@@ -15,6 +15,7 @@ from anabranch.kernels.failed import failed
 from anabranch.kernels.kernel import Result
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.rows import stacked
+from anabranch.model.zones import cast
 
 Function = Callable[[pa.RecordBatch], pa.RecordBatch]
 
@@ -91,7 +92,7 @@ def conformed_answer(answer: object, count: int, schema: pa.Schema | None) -> pa
     missing = [name for name in schema.names if name not in answer.schema.names]
     if missing:
         raise AnswerError(f"the function was to give column {missing[0]!r}, and has not")
-    columns = [answer.column(one.name).cast(one.type) for one in schema]
+    columns = [cast(answer.column(one.name), one.type) for one in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

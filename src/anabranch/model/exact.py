@@ -1,7 +1,7 @@
 """Values of Python's as a column of a type, none of them changed.
 
 Arrow cuts off what a type has no room for: the fraction of a number that is to be whole, the hours of a
-moment that is to be a day. Here that is an error.
+moment that is to be a day. Here that is an error. A `datetime` that names no zone is in that of its column.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+
+from anabranch.model.zones import zoned_values
 
 _FRACTIONS = (float, Decimal, np.floating)
 _COARSE = {"s": 1_000_000, "ms": 1_000}
@@ -23,7 +25,7 @@ def exact_column(values: Sequence[Any], dtype: pa.DataType) -> Any:
     >>> exact_column([1.0, None, 2], pa.int64()).to_pylist()
     [1, None, 2]
     """
-    column = pa.array(values, dtype)
+    column = pa.array(zoned_values(values, dtype), dtype)
     _check_kept(values, dtype)
     return column
 

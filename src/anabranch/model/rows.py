@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from anabranch.model.elements import Payload
 from anabranch.model.exact import exact_column
 from anabranch.model.schema import SchemaError, columns_of, conformed
+from anabranch.model.zones import zoned_values
 
 
 def take_rows(rows: pa.RecordBatch, places: NDArray[Any]) -> pa.RecordBatch:
@@ -75,6 +76,7 @@ def rows_of(payloads: Sequence[Payload], schema: pa.Schema | None = None) -> pa.
         values = [row.get(name) for row in payloads]
         try:
             kind = None if schema is None else schema.field(name).type
+            values = values if kind is None else list(zoned_values(values, kind))
             _check_one_sort(values)
             columns.append(pa.array(values) if kind is None else exact_column(values, kind))
         except UnicodeEncodeError as reason:

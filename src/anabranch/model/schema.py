@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from anabranch.errors import AnabranchError
 from anabranch.model.spelling import did_you_mean
+from anabranch.model.zones import cast
 
 _UNITS = ("s", "ms", "us", "ns")
 _TYPES = (
@@ -114,7 +115,10 @@ def unified(one: pa.Schema, other: pa.Schema) -> pa.Schema:
 
 
 def conformed(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Rows with the columns and types of a schema; what they do not have is null."""
+    """Rows with the columns and types of a schema; what they do not have is null.
+
+    Local times that come into a column with a zone are of that zone.
+    """
     if rows.schema == schema:
         return rows
     columns = []
@@ -129,7 +133,7 @@ def conformed(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         if pa.types.is_dictionary(column.type) and column.type != field.type:
             column = column.dictionary_decode()
         try:
-            columns.append(column.cast(field.type))
+            columns.append(cast(column, field.type))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as reason:
             error = SchemaError(
                 f"payload column {field.name!r} cannot be {field.type} without loss: {reason}"

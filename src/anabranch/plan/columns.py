@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from anabranch.model.schema import SchemaError, check_field_names, type_meant
 from anabranch.model.spelling import did_you_mean
+from anabranch.model.zones import in_zones, known_as
 
 _TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns)(?:,\s*(?:tz=)?([^\]]+))?\]")
 _DECIMAL = re.compile(r"decimal(?:128)?\((\d+)(?:,\s*(-?\d+))?\)")
@@ -17,6 +18,8 @@ _LIST = re.compile(r"list<(.+)>")
 
 def schema_of(given: Any) -> pa.Schema:
     """A schema, from one, from a mapping of names to types, or from anything that has one for Arrow.
+
+    Zones are spelt as in the IANA database: `Utc` is `UTC`.
 
     >>> schema_of({"room": "string", "at": "timestamp[us, tz=UTC]"}).field("at").type
     TimestampType(timestamp[us, tz=UTC])
@@ -37,7 +40,9 @@ def schema_of(given: Any) -> pa.Schema:
     for one in schema:
         check_field_names(one.type, f"column {one.name!r}")
         for zone in zones_in(one.type):
-            _check_zone(zone, one.name)
+            _check_zone(known_as(zone), one.name)
+    if any(known_as(zone) != zone for one in schema for zone in zones_in(one.type)):
+        schema = pa.schema([one.with_type(in_zones(one.type, known_as)) for one in schema])
     return schema.remove_metadata()
 
 

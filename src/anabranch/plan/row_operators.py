@@ -10,6 +10,7 @@ from anabranch.expressions.expression import Expression, col, expression, name_o
 from anabranch.expressions.tree import Column, Tree
 from anabranch.kernels.apply import AnswerError, conformed_answer
 from anabranch.model.spelling import did_you_mean
+from anabranch.model.zones import zoned_value
 from anabranch.plan.apply import Apply
 from anabranch.plan.columns import schema_of
 from anabranch.plan.filter import Filter
@@ -134,9 +135,11 @@ def _by_rows(
         error.add_note("Write apply(rows=function, schema={'name': 'type', …}).")
         raise error
     given = schema_of(schema)
+    kind = pa.struct(list(given))
 
     def by_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.RecordBatch.from_pylist([dict(function(row)) for row in batch.to_pylist()], schema=given)
+        rows = [zoned_value(dict(function(row)), kind) for row in batch.to_pylist()]
+        return pa.RecordBatch.from_pylist(rows, schema=given)
 
     by_rows.__qualname__ = getattr(function, "__qualname__", "rows")
     return by_rows

@@ -30,7 +30,7 @@ def kafka(zone):
     schema = pa.schema([("at", pa.timestamp("us", "Europe/Berlin")), ("n", pa.int64())])
     columns = base64.b64encode(schema.serialize()).decode()
     feeds = Feeds({}, columns, "json", None, {}, None, None, None, "earliest", 1, 1.0)
-    return Kafka(BERLIN, STRUCT, feeds, zone is not None)
+    return Kafka(BERLIN, STRUCT, feeds, zone)
 
 
 def zone_read(rows):

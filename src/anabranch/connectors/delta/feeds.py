@@ -2,23 +2,24 @@
 
 import base64
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+import pyarrow as pa
 
 from anabranch.connectors.delta.descriptions import EARLIEST, check_package, check_start, tables_named
 from anabranch.connectors.delta.source import NAME, ChangesSource, Feeds
 from anabranch.engines.spark.columns import Columns
 from anabranch.engines.spark.query.provenance import Provenance
+from anabranch.engines.spark.session.row_types import in_types
 from anabranch.engines.spark.session.session import tasks_of
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.model.schema import SchemaError
 from anabranch.rows.layout import SINGLE, Layout
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -54,6 +55,16 @@ class DeltaChanges:
     def channels(self) -> bool:
         """No: the versions of a table are in order."""
         return False
+
+    def in_zone(self, zone: str | None, instants: Mapping[str, pa.DataType]) -> "DeltaChanges":
+        """The same, with instants in columns of local times."""
+        if not instants:
+            return self
+        known = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.feeds.columns)))
+        columns = pa.schema([field.with_type(instants.get(field.name, field.type)) for field in known])
+        encoded = base64.b64encode(columns.serialize()).decode()
+        feeds = msgspec.structs.replace(self.feeds, columns=encoded)
+        return replace(self, schema=in_types(self.schema, instants), feeds=feeds)
 
     def provenance(self, layout: Layout) -> Provenance:
         """The folders of the tables, whose rows are not numbered by files."""
@@ -133,7 +144,7 @@ def _described(
     return _struct(columns, names), names
 
 
-def _columns(tables: Mapping[str, str]) -> "pa.Schema":
+def _columns(tables: Mapping[str, str]) -> pa.Schema:
     """The columns of the tables, which have the same."""
     from anabranch.connectors.delta.reading import opened
 

@@ -19,6 +19,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from anabranch.connectors.files.local_path import path_meant
 from anabranch.connectors.tables.table_error import TableError
 from anabranch.model.schema import SchemaError
+from anabranch.model.zones import cast
 from anabranch.rows.layout import Layout
 from anabranch.rows.reading import Place, Read, read_rows
 
@@ -159,7 +160,7 @@ def _repeated(word: str, count: int) -> Any:
 
 def _cast(column: Any, field: pa.Field, part: VersionRange) -> Any:
     try:
-        return column.cast(field.type)
+        return cast(column, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as reason:
         error = SchemaError(
             f"{part.path}@{part.version}: column {field.name!r} cannot be {field.type}: {reason}"

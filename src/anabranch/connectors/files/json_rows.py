@@ -17,7 +17,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.json
 
-from anabranch.connectors.files.time_texts import holds_times, length_of, ticks_of, times_of
+from anabranch.connectors.files.time_texts import length_of, ticks_of, times_of
+from anabranch.model.zones import holds_times
 
 _SPACE = b" \t\r\n"
 _DEEPEST = 100

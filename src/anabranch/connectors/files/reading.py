@@ -25,6 +25,7 @@ from anabranch.connectors.files.csv_header import csv_header
 from anabranch.connectors.files.csv_records import record_blocks
 from anabranch.connectors.files.csv_rows import CsvRows
 from anabranch.connectors.files.formats import STANDARD, Format, checked_format
+from anabranch.connectors.files.parquet_times import instants_in, parquet_schema, with_instants
 from anabranch.connectors.files.sampled_columns import csv_columns
 from anabranch.connectors.files.written_folder import (
     clock_of_written,
@@ -112,7 +113,7 @@ class Source:
             return clock_of_written(self.path)
         match self.format:
             case Format.PARQUET if self.path != STANDARD:
-                return clock_of_elements(pq.read_schema(self.path))
+                return clock_of_elements(parquet_schema(self.path))
             case Format.ARROW if self.path != STANDARD:
                 return _clock_of_arrow(self.path)
             case Format.CSV if self.path != STANDARD:
@@ -274,11 +275,12 @@ def _parquet(path: str, progress: Callable[[float], object] | None) -> Iterator[
     place = pa.BufferReader(sys.stdin.buffer.read()) if path == STANDARD else path
     names = [name for name in ("kind", "input") if name in pq.read_schema(place).names]
     file = pq.ParquetFile(place, read_dictionary=names)
+    known = instants_in(file)
     if not file.metadata.num_rows:
         yield from arrow_batches(file.schema_arrow.empty_table())
     # One iteration over all row groups would hold the bytes of every group it has passed.
     parts = (
-        part
+        with_instants(part, known)
         for group in range(file.num_row_groups)
         for part in file.iter_batches(_even_part(file.metadata.row_group(group).num_rows), row_groups=[group])
     )

@@ -21,10 +21,12 @@ from anabranch.connectors.files.csv_rows import CsvRows
 from anabranch.connectors.files.debezium import Debezium
 from anabranch.connectors.files.formats import Format, format_of
 from anabranch.connectors.files.json_rows import JsonRows, json_rows
+from anabranch.connectors.files.parquet_times import instants_in, parquet_schema, with_instants
 from anabranch.connectors.files.sampled_columns import csv_columns, with_text
 from anabranch.model.schema import SchemaError
 from anabranch.model.spelling import did_you_mean
 from anabranch.model.validity import Rule
+from anabranch.model.zones import cast
 from anabranch.rows.layout import Layout
 from anabranch.rows.reading import Place, Read, read_rows
 from anabranch.rows.refusal import Refusal
@@ -107,19 +109,9 @@ def file_schema(path: str) -> pa.Schema:
         if format_of(path) is Format.CSV:
             return with_text(csv_columns(path))
         if format_of(path) is Format.PARQUET:
-            return _parquet_schema(path)
+            return parquet_schema(path)
         with pa.memory_map(path) as source:
             return _arrow_reader(source).schema.remove_metadata()
-
-
-def _parquet_schema(path: str) -> pa.Schema:
-    """The columns of a Parquet file; times of 96 bits, as Spark writes them, are instants of UTC."""
-    with pa.parquet.ParquetFile(path) as file:
-        parts = (file.schema.column(n) for n in range(len(file.schema)))
-        instants = {part.path for part in parts if part.physical_type == "INT96"}
-        columns = file.schema_arrow.remove_metadata()
-    moment = pa.timestamp("us", "UTC")
-    return pa.schema([field.with_type(moment) if field.name in instants else field for field in columns])
 
 
 def rows_of_file(path: str) -> int:
@@ -238,8 +230,9 @@ def _batches(part: FileRange, columns: pa.Schema, rows: int, keys: RowKeys | Non
                 own = [field.name for field in columns if field.metadata != _BY_FOLDER]
                 names = [name for name in own if name in file.schema_arrow.names]
                 parts = file.iter_batches(rows, row_groups=list(range(begin, end)), columns=names)
+                known = instants_in(file)
                 for batch in parts if begin < end else ():
-                    yield _as_told(batch, columns, part), None, []
+                    yield _as_told(with_instants(batch, known), columns, part), None, []
         case Format.ARROW:
             with pa.memory_map(part.path) as source:
                 for batch in _arrow_batches(source):
@@ -373,7 +366,7 @@ def _no_column(part: FileRange, name: str, names: Sequence[str]) -> SchemaError:
 
 def _cast(column: Any, field: pa.Field, part: FileRange) -> Any:
     try:
-        return column.cast(field.type)
+        return cast(column, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as reason:
         error = SchemaError(f"{part.path}: column {field.name!r} cannot be {field.type}: {reason}")
         error.add_note("Pass a schema whose types hold the values of every file.")

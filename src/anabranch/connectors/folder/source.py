@@ -34,7 +34,6 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from anabranch.connectors.files.debezium import Debezium, envelopes_named
-from anabranch.connectors.files.time_texts import zone_named
 from anabranch.connectors.folder.columns import folder_columns
 from anabranch.connectors.folder.file_places import EDGE
 from anabranch.connectors.folder.growing import continues, is_unfinished, lines_before, position
@@ -52,8 +51,10 @@ from anabranch.connectors.folder.reading import (
 from anabranch.engines.spark.parcel_rows import parcel_columns, parcel_rows
 from anabranch.engines.spark.query.failure import errors_to_driver
 from anabranch.engines.spark.query.provenance import Provenance
+from anabranch.engines.spark.session.row_types import in_types
 from anabranch.engines.spark.session.session import tasks_of
 from anabranch.engines.spark.transport.packing import BYTES, Packing
+from anabranch.model.zones import zone_named
 from anabranch.rows.layout import SINGLE, Layout
 
 if TYPE_CHECKING:
@@ -100,11 +101,12 @@ class Folder:
         """No: the files of a replica are in the order of their names."""
         return False
 
-    def in_zone(self, zone: str | None) -> "Folder":
-        """The same, with texts of times that name no zone in this one, unless another was asked for."""
-        if zone is None or "zone" in self.options:
+    def in_zone(self, zone: str | None, instants: Mapping[str, pa.DataType]) -> "Folder":
+        """The same, with times that name no zone in this one, unless another was asked for, and instants
+        in columns of local times."""
+        if zone is None:
             return self
-        return replace(self, options={**self.options, "zone": zone})
+        return replace(self, schema=in_types(self.schema, instants), options={"zone": zone, **self.options})
 
     def provenance(self, layout: Layout) -> Provenance:
         """The folder, and whether rows are numbered by its files and lines, replica by replica."""
@@ -148,8 +150,8 @@ def folder(
     that has not the columns it names, or not in types that convert, stops the query; a line of text that does
     not fit is refused alone. ``by_replica``: there is a sub-folder for each replica, or there is none; None
     takes what is there. Where there are sub-folders, the column ``replica`` holds their names; if the schema
-    has that column itself, only for rows that do not say it. ``zone`` is the time zone of texts of times that
-    name none; None is that of the Spark session.
+    has that column itself, only for rows that do not say it. ``zone`` is the time zone of times that name
+    none; None is that of the Spark session.
 
     With ``format="debezium"`` lines of JSON are envelopes of rows with the columns of ``schema``, to which it
     adds ``op`` and ``time``, for `merge_changes`; others are told by the endings of their names.

@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from anabranch.connectors.files.json_rows import json_rows
-from anabranch.connectors.files.time_texts import in_zone
+from anabranch.connectors.files.time_texts import ticks_of
 from anabranch.connectors.files.values import Values
 from anabranch.extras import check_installed
+from anabranch.model.zones import cast, zoned_value
 
 WIRE = b"\x00"
 """What a value begins with that names its schema by a registry's number, before the number in four bytes."""
@@ -76,7 +77,12 @@ class Avro:
         for n, value in enumerate(values):
             try:
                 record = reading.record(value)
-                found.append({field.name: in_zone(record.get(field.name), field.type) for field in columns})
+                found.append(
+                    {
+                        field.name: zoned_value(record.get(field.name), field.type, ticks_of)
+                        for field in columns
+                    }
+                )
                 origin.append(n)
             except Exception as reason:  # fastavro raises anything where bytes are no record
                 refused.append((n, f"no record of its schema: {type(reason).__name__}: {reason}"))
@@ -97,9 +103,11 @@ def _arrow_rows(value: bytes | None, columns: pa.Schema) -> pa.RecordBatch:
     missing = [name for name in columns.names if name not in table.column_names]
     if missing:
         raise ValueError(f"there is no column {missing[0]!r}")
-    table = table.select(columns.names).cast(columns).combine_chunks()
-    batches = table.to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], columns)
+    batches = table.select(columns.names).combine_chunks().to_batches()
+    if not batches:
+        return pa.RecordBatch.from_pylist([], columns)
+    pairs = zip(batches[0].columns, columns, strict=True)
+    return pa.RecordBatch.from_arrays([cast(column, field.type) for column, field in pairs], schema=columns)
 
 
 def check_package() -> None:

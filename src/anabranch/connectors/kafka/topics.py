@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from anabranch.connectors.files.debezium import Debezium
 from anabranch.connectors.files.envelope_columns import with_change
-from anabranch.connectors.files.time_texts import zone_named
 from anabranch.connectors.kafka.cluster import SECONDS, Topic, check_packages
 from anabranch.connectors.kafka.descriptions import (
     beginning,
@@ -25,9 +24,11 @@ from anabranch.connectors.kafka.reading import Records
 from anabranch.connectors.kafka.source import NAME, Feeds, KafkaSource
 from anabranch.engines.spark.columns import Columns
 from anabranch.engines.spark.query.provenance import Provenance
+from anabranch.engines.spark.session.row_types import in_types
 from anabranch.engines.spark.session.schema_argument import struct_of
 from anabranch.engines.spark.session.session import tasks_of
 from anabranch.engines.spark.transport.packing import Packing
+from anabranch.model.zones import in_zones, zone_named
 from anabranch.rows.layout import SINGLE, Layout
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ class Kafka:
     sparkSession: "SparkSession"  # noqa: N815
     schema: "StructType"
     feeds: Feeds
-    has_zone: bool = False
-    """The zone of texts of times was asked for; else it is that of the session."""
+    zone: str | None = None
+    """The zone of times that name none, if one was asked for; else it is that of the session."""
 
     def __repr__(self) -> str:
         names = ", ".join(name for name, _, _ in self.feeds.topics.values())
@@ -74,14 +75,22 @@ class Kafka:
         """Yes: each partition of a topic is one, and there may be more of them at any time."""
         return True
 
-    def in_zone(self, zone: str | None) -> "Kafka":
-        """The same, with texts of times that name no zone in this one, unless another was asked for."""
-        if zone is None or self.has_zone:
+    def in_zone(self, zone: str | None, instants: Mapping[str, pa.DataType]) -> "Kafka":
+        """The same, with times that name no zone in this one, unless another was asked for, and instants
+        in columns of local times."""
+        named = self.zone or zone
+        if named is None:
             return self
         known = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.feeds.columns)))
-        columns = pa.schema([field.with_type(_in_zone(field.type, zone)) for field in known])
+        columns = pa.schema(
+            [
+                field.with_type(in_zones(instants.get(field.name, field.type), lambda _: named))
+                for field in known
+            ]
+        )
         encoded = base64.b64encode(columns.serialize()).decode()
-        return replace(self, feeds=msgspec.structs.replace(self.feeds, columns=encoded))
+        feeds = msgspec.structs.replace(self.feeds, columns=encoded)
+        return replace(self, schema=in_types(self.schema, instants), feeds=feeds)
 
     def provenance(self, layout: Layout) -> Provenance:
         """Nothing: a sink need not know which topics were read."""
@@ -123,7 +132,7 @@ def kafka(
     its schema, or debezium: envelopes of rows with these columns, to which it adds ``op`` and ``time``, for
     `merge_changes`. ``key`` and ``timestamp`` name columns for the key of a record, as text, and for its time
     in Kafka; where there are replicas, the column ``replica`` has their names. ``zone`` is the time zone of
-    texts of times that name none; None is that of the Spark session. A value that does not fit is refused
+    times that name none; None is that of the Spark session. A value that does not fit is refused
     alone.
 
     A new checkpoint begins at ``start``: earliest, latest, or the first records not older than a time. At
@@ -159,7 +168,7 @@ def kafka(
         seconds(patience),
     )
     spark.dataSource.register(KafkaSource)
-    return Kafka(spark, _with_extra(struct, extra), feeds, zone is not None)
+    return Kafka(spark, _with_extra(struct, extra), feeds, zone)
 
 
 def topic_columns(
@@ -198,19 +207,6 @@ def _columns(
         zone_named(zone)
     named = zone or spark.conf.get("spark.sql.session.timeZone")
     return Records(to_arrow_schema(struct, timezone=named), **extra)
-
-
-def _in_zone(dtype: pa.DataType, zone: str) -> pa.DataType:
-    """A type with its instants in a zone."""
-    if pa.types.is_timestamp(dtype):
-        return dtype if dtype.tz is None else pa.timestamp(dtype.unit, zone)
-    if pa.types.is_struct(dtype):
-        return pa.struct([field.with_type(_in_zone(field.type, zone)) for field in dtype])
-    if pa.types.is_list(dtype):
-        return pa.list_(dtype.value_field.with_type(_in_zone(dtype.value_type, zone)))
-    if pa.types.is_map(dtype):
-        return pa.map_(_in_zone(dtype.key_type, zone), _in_zone(dtype.item_type, zone))
-    return dtype
 
 
 def _check_apart(struct: "StructType", extra: Mapping[str, str | None]) -> None:

@@ -103,7 +103,7 @@ def _parcels(query: PlannedQuery, edge: Edge, level: Level) -> "DataFrame":
     if isinstance(read.rows, DataFrame):
         columns = StructType([read.rows.schema[name] for name in read.columns.names])
         rows = read.rows.select(*map(_quoted, columns.names)).to(columns)
-        parcels = packed(rows, packing, query.ids)
+        parcels = packed(rows, packing, query.ids, read.instants)
     else:
         parcels = read.rows.parcels(packing, query.ids)
     return _for_level(query, parcels, level)

@@ -7,6 +7,9 @@ from anabranch.engines.spark.transport.packing import Packing
 from anabranch.rows.layout import Layout
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -42,6 +45,13 @@ class NativeSource(Protocol):
     @property
     def channels(self) -> bool:
         """Its replicas may have several channels, each in its own order."""
+        ...
+
+    def in_zone(self, zone: str | None, instants: "Mapping[str, pa.DataType]") -> "NativeSource":
+        """The same, with times that name no zone in this one, unless another was asked for.
+
+        ``instants`` has columns of local times that are instants of that zone, with their types.
+        """
         ...
 
     def provenance(self, layout: Layout) -> Provenance:

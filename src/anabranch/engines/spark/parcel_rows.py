@@ -1,6 +1,6 @@
 """Rows as parcels: what is read is packed where it is, and shards are given it as rows of Spark's."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ from anabranch.engines.spark.query.failure import errors_to_driver
 from anabranch.engines.spark.transport import parcel
 from anabranch.engines.spark.transport.packing import Packing
 from anabranch.engines.spark.transport.slices import sliced
+from anabranch.model.zones import cast
 from anabranch.rows import refusal
 from anabranch.rows.reading import Place, Read, read_rows
 from anabranch.rows.refusal import Refusal
@@ -41,15 +42,18 @@ def parcel_columns() -> "StructType":
     return columns.add("parcel", LongType()).add("slice", IntegerType())
 
 
-def packed(rows: "DataFrame", packing: Packing, ids: tuple[int, ...]) -> "DataFrame":
-    """Rows as parcels, on the executors that have them."""
+def packed(
+    rows: "DataFrame", packing: Packing, ids: tuple[int, ...], instants: Mapping[str, pa.DataType]
+) -> "DataFrame":
+    """Rows as parcels, on the executors that have them; local times in some columns are ``instants``."""
+    types = dict(instants)
 
     def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
         context = TaskContext.get()
         task = context.partitionId() if context else 0
-        own = (batch.rename_columns(names) for batch in batches)
+        own = (_with_instants(batch.rename_columns(names), types) for batch in batches)
         with errors_to_driver():
             yield from parcel_rows(_reads(own, packing, task), packing, ids)
 
@@ -59,6 +63,13 @@ def packed(rows: "DataFrame", packing: Packing, ids: tuple[int, ...]) -> "DataFr
     names = rows.columns
     plain = StructType([StructField(f"c{n}", field.dataType) for n, field in enumerate(rows.schema)])
     return rows.toDF(*plain.names).to(plain).mapInArrow(pack, parcel_columns())
+
+
+def _with_instants(rows: pa.RecordBatch, instants: Mapping[str, pa.DataType]) -> pa.RecordBatch:
+    for name, dtype in instants.items():
+        place = rows.schema.get_field_index(name)
+        rows = rows.set_column(place, name, cast(rows.column(place), dtype))
+    return rows
 
 
 def _reads(batches: Iterable[pa.RecordBatch], packing: Packing, task: int) -> Iterator[list[Read]]:

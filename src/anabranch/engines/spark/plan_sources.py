@@ -1,7 +1,7 @@
 """What the sources of a plan are read from: frames and native sources with the columns that it has."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from anabranch.engines.spark.columns import Columns, columns_of
 from anabranch.engines.spark.native_source import NativeSource
-from anabranch.engines.spark.session.row_types import arrow_schema, check_forms
+from anabranch.engines.spark.session.row_types import arrow_schema, check_forms, in_types
 from anabranch.model.identity import identities
 from anabranch.model.schema import SchemaError
 from anabranch.model.spelling import did_you_mean
+from anabranch.model.zones import in_zones, local_where
 from anabranch.plan.columns import zones_in
 from anabranch.plan.graph import Graph
 from anabranch.plan.node import Node, PlanError
@@ -49,6 +50,8 @@ class Read:
     """Its columns as Spark knows them; None: there is no Spark."""
     by_channels: bool = False
     """A replica may send through several channels, each in its own order."""
+    instants: Mapping[str, pa.DataType] = field(default_factory=dict)
+    """The columns in which there are local times as instants of their zones, with the types of the plan."""
 
 
 def check_one_output(stream: Stream) -> None:
@@ -169,8 +172,12 @@ def _columns(source: Source) -> pa.Schema:
 
 def as_read(source: Source, rows: "DataFrame | NativeSource") -> Read:
     """A source as it is read; raises where the columns are not those of the plan."""
-    in_zone = getattr(rows, "in_zone", None)
-    rows = rows if in_zone is None else in_zone(zone_of(source))
+    from pyspark.sql import DataFrame
+
+    if isinstance(rows, DataFrame):
+        return replace(read_of(source, columns_of(rows)), rows=rows)
+    instants = read_of(source, columns_of(rows)).instants
+    rows = rows.in_zone(zone_of(source), instants)
     return replace(read_of(source, columns_of(rows)), rows=rows)
 
 
@@ -179,7 +186,8 @@ def read_of(source: Source, given: Columns) -> Read:
     schema = arrow_schema(given.schema, given.zone)
     layout = layout_of(source)
     wanted = _wanted(source, layout)
-    columns = pa.schema([_column(source.name, one, schema) for one in wanted])
+    columns = pa.schema([_column(source.name, one, schema, given.zone) for one in wanted])
+    instants = {one.name: one.type for one in wanted if _holds_local_times(one, schema)}
     if given.op is not None and layout.kind == given.op and source.progress is None:
         check_progress(given, layout)
     ordered = layout.sequence is not None or given.is_native
@@ -204,8 +212,9 @@ def read_of(source: Source, given: Columns) -> Read:
         ordered,
         given.is_native,
         given.is_streaming,
-        given.schema,
+        in_types(given.schema, instants),
         by_channels=channels,
+        instants=instants,
     )
 
 
@@ -293,7 +302,12 @@ def _wanted(source: Source, layout: Layout) -> list[pa.Field]:
     return [*own, *([pa.field("replica", pa.string())] if source.replicas else []), *_columns(source)]
 
 
-def _column(source: str, wanted: pa.Field, given: pa.Schema) -> pa.Field:
+def _holds_local_times(wanted: pa.Field, given: pa.Schema) -> bool:
+    """Some times in a column name no zone, and those of the plan have one."""
+    return local_where(given.field(wanted.name).type, wanted.type) != wanted.type
+
+
+def _column(source: str, wanted: pa.Field, given: pa.Schema, zone: str) -> pa.Field:
     if wanted.name not in given.names:
         error = SchemaError(
             f"source {source!r} has column {wanted.name!r}, and what is given for it has not"
@@ -302,17 +316,16 @@ def _column(source: str, wanted: pa.Field, given: pa.Schema) -> pa.Field:
         error.add_note(f"It has {', '.join(map(repr, given.names))}.")
         raise error
     found = given.field(wanted.name)
-    if not _alike(found.type, wanted.type):
+    kept = local_where(found.type, wanted.type)
+    if not _alike(found.type, kept):
         error = SchemaError(
             f"column {wanted.name!r} of source {source!r} is {wanted.type}, what is given has {found.type}"
         )
         error.add_note("Cast it in the frame, or say in the plan what it is.")
         raise error
-    return pa.field(wanted.name, found.type)
+    return pa.field(wanted.name, found.type if kept == wanted.type else in_zones(wanted.type, lambda _: zone))
 
 
 def _alike(one: pa.DataType, other: pa.DataType) -> bool:
     """One type, but for what a time zone is called: it does not matter which instants are shown in."""
-    if pa.types.is_timestamp(one) and pa.types.is_timestamp(other):
-        return (one.tz is None) == (other.tz is None) and one.unit == other.unit
-    return bool(one == other)
+    return bool(in_zones(one, lambda _: "UTC") == in_zones(other, lambda _: "UTC"))

@@ -1,6 +1,6 @@
 """Which types Spark and Python have for columns of each other, and which can be merged."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -27,6 +27,21 @@ def arrow_schema(schema: "StructType", zone: str | None) -> pa.Schema:
             error.add_note("Cast it, to text for example, or leave the column out of the rows.")
             raise error from None
     return pa.schema(fields)
+
+
+def in_types(schema: "StructType", instants: Mapping[str, pa.DataType]) -> "StructType":
+    """The columns, some of them in the types of Spark's for types of Arrow's."""
+    from pyspark.sql.types import StructField, StructType
+
+    if not instants:
+        return schema
+    types = {name: spark_type(dtype, f"column {name!r}") for name, dtype in instants.items()}
+    return StructType(
+        [
+            StructField(one.name, types.get(one.name, one.dataType), one.nullable, one.metadata)
+            for one in schema
+        ]
+    )
 
 
 def check_forms(schema: "StructType", names: Iterable[str]) -> None:
