@@ -43,7 +43,7 @@ def job_of(names, **more):
 
 def merge(inputs, job=None, **settings):
     """What comes of a merge of inputs as they arrive."""
-    running = live(job or job_of(inputs), inputs, **settings)
+    running = live((job or job_of(inputs)).passes, inputs, **settings)
     return (output[""] for output in running)
 
 
@@ -180,7 +180,7 @@ def test_a_blocked_input_does_not_keep_the_process_alive():
         "def blocked():\n    threading.Event().wait()\n    yield []\n"
         "inputs = {'blocked': blocked(), 'east': [[ab.Insert({'a': 1}, 1, 2)]]}\n"
         "job = ab.merge({name: ab.source(name) for name in inputs}).open()\n"
-        "print(len(next(live(job, inputs))['']))\n"
+        "print(len(next(live(job.passes, inputs))['']))\n"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300
