@@ -6,7 +6,8 @@
 Arrow tables of 10,000 rows go in by `job.push` and by `anabranch.run`; their times are a column, and how late
 they may be is stated. Plans: the source alone; a filter and a new column; count, sum, least and greatest of
 tumbling windows by 10,000 groups, beside DuckDB's GROUP BY over all rows on one thread. They run in turn in
-one process; the medians are printed. Pushes of one row (a record batch) are timed one by one.
+one process; the medians are printed. A list of dicts is beside the table of its rows. Pushes of one row (a
+record batch) are timed one by one.
 """
 
 import argparse
@@ -22,6 +23,8 @@ from anabranch import col
 
 SECOND = 1_000_000
 PIECE = 10_000
+LISTED = 100_000
+"""Rows that are given as dicts, beside the table of them."""
 QUERY = """
     SELECT key, "at" // {every} AS w, count(*) AS n, sum(v)::BIGINT AS s, min(v) AS low, max(v) AS high
     FROM rows GROUP BY ALL
@@ -38,17 +41,25 @@ def main() -> None:
     rows = rows_of(given.rows)
     tables = [pa.Table.from_batches([rows.slice(n, PIECE)]) for n in range(0, rows.num_rows, PIECE)]
     print(f"{rows.num_rows:,} rows in tables of {PIECE:,}, CPU, median of {given.rounds}")
+    few = rows.slice(0, LISTED)
+    forms = {"a table": pa.Table.from_batches([few]), "a list of dicts": few.to_pylist()}
     spent: dict[str, list[float]] = {}
+    listed: dict[str, list[float]] = {}
     for _ in range(given.rounds):
         for name, plan in PLANS.items():
             spent.setdefault(f"{name}, push", []).append(pushed(plan(), tables))
             spent.setdefault(f"{name}, run", []).append(run(plan(), tables))
+        for form, listing in forms.items():
+            listed.setdefault(form, []).append(run(source(), listing))
         spent.setdefault("DuckDB, tumbling window", []).append(grouped(rows))
     duck = median(spent["DuckDB, tumbling window"])
     for name, seconds in spent.items():
         each = median(seconds) / rows.num_rows
         ratio = f"   {duck / median(seconds):5.2f} of DuckDB" if name.startswith("tumbling") else ""
         print(f"  {name:<28} {each * 1e9:7.1f} ns a row   {1e-6 / each:6.2f} M a second{ratio}")
+    print(f"{few.num_rows:,} rows by anabranch.run, source alone")
+    for form, seconds in listed.items():
+        print(f"  {form:<28} {median(seconds) / few.num_rows * 1e9:7.1f} ns a row")
     print(f"a push of one row, median of {given.pushes:,}, milliseconds")
     for name, plan in {**PLANS, **SINGLE}.items():
         print(f"  {name:<28} {single(plan(), rows, given.pushes) * 1e3:7.3f}")

@@ -1,6 +1,8 @@
 """Plans that run in this process over what they are given: iterables, files, folders, topics and tables."""
 
+import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
+from datetime import timedelta
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -18,10 +20,12 @@ from anabranch.engines.embedded.live import WAITING
 from anabranch.engines.embedded.live import live as run_live
 from anabranch.engines.embedded.run import ROWS
 from anabranch.engines.embedded.run import run as run_passes
+from anabranch.engines.embedded.stopping import Stop
 from anabranch.kernels.merge.status import Comparing, Status
 from anabranch.model.batch import Batch, concat
 from anabranch.model.clock import Clock
 from anabranch.model.clock_columns import clock_of, time_type
+from anabranch.model.span import span
 from anabranch.model.validity import Policy
 from anabranch.plan.source import Source
 from anabranch.plan.stream import Stream
@@ -30,16 +34,23 @@ from anabranch.plan.stream import Stream
 class Run(Iterator[Any]):
     """What comes out of a plan, batch by batch, as it is asked for; of several outputs, a dict of batches.
 
-    It is read once. Closing it, or leaving the loop over it, closes what is read.
+    It is read once. Closing it, or leaving the ``with`` that it stands in, closes what is read.
     """
 
-    def __init__(self, job: Job, output: Generator[dict[str, Batch], None, None]) -> None:
+    def __init__(self, job: Job, output: Generator[dict[str, Batch], None, None], stop: Stop) -> None:
         self.job = job
         """The plan as it is after the last batch: its `status`, and its `dump` until all has ended."""
-        self._output = output
+        self._output, self._stop = output, stop
+        self._reading = threading.Lock()
+        self._closing = False
 
     def __next__(self) -> Any:
-        output = next(self._output)
+        try:
+            with self._reading:
+                output = next(self._output)
+        finally:
+            if self._closing:
+                self.close()
         return output[""] if list(output) == [""] else output
 
     def __repr__(self) -> str:
@@ -48,6 +59,12 @@ class Run(Iterator[Any]):
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"
+
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def clock(self) -> Clock:
@@ -79,9 +96,23 @@ class Run(Iterator[Any]):
             if isinstance(kernel, Comparing)
         }
 
+    def stop(self) -> None:
+        """Read no further: what comes of the piece that is being used is given out, and then the run is over.
+
+        Any thread may stop it, and the handler of a signal. What iterables have given is used before the end,
+        for it cannot be read again; what one gives afterwards is not.
+        """
+        self._stop.ask()
+
     def close(self) -> None:
-        """Read no further."""
-        self._output.close()
+        """Read no further, and let go of what is read; a thread that waits for a batch waits no longer."""
+        self._closing = True
+        self._stop.ask()
+        if self._reading.acquire(blocking=False):
+            try:
+                self._output.close()
+            finally:
+                self._reading.release()
 
     def status(self) -> JobStatus:
         """How far sources and outputs are, and what every operator holds and has counted."""
@@ -95,6 +126,7 @@ def run(
     live: bool = False,
     rows: int = ROWS,
     waiting: int = WAITING,
+    timeout: float | timedelta | str | None = None,
     finish: bool = True,
     state: bytes | None = None,
     on_failure: Callable[[str, BaseException], object] | None = None,
@@ -112,8 +144,10 @@ def run(
 
     They are read side by side up to where they end now, at most ``rows`` at a time, in an order that depends
     on nothing but what they say. ``live``: each by a thread of its own, at most ``waiting`` pieces ahead, as
-    it arrives; folders, topics and tables are followed until the run is closed, and ``on_failure`` is told of
-    inputs that failed. ``progress`` is told how much has been read, from 0 to 1.
+    it arrives; folders, topics and tables are followed until `Run.stop`, or for a ``timeout`` (seconds, or a
+    duration such as ``"5 minutes"``), and ``on_failure`` is told of inputs that failed. Rows that an iterable
+    gives one by one are gathered: up to 4,096, and of a live one for at most 0.1 seconds. ``progress`` is
+    told how much has been read, from 0 to 1.
 
     ``state`` is what `Job.dump` gave, and inputs then are what comes after. With ``finish=False`` sources are
     not taken to be over when they have been read, so ``run(…).job`` can be dumped, and go on another time.
@@ -134,11 +168,34 @@ def run(
         )
         error.add_note("Write for example run(plan, {'readings': table}).")
         raise error
+    seconds = _seconds(timeout, live=live)
     job = open_job(streams, state, on_invalid=on_invalid, on_broken=on_broken, on_late=on_late)
     read = {name: _read(given, job.passes.sources.get(name)) for name, given in inputs.items()}
+    stop = Stop()
     if live:
-        return Run(job, run_live(job.passes, read, waiting=waiting, on_failure=on_failure))
-    return Run(job, run_passes(job.passes, read, rows=rows, finish=finish, progress=progress))
+        output = run_live(
+            job.passes, read, waiting=waiting, timeout=seconds, on_failure=on_failure, stop=stop
+        )
+    else:
+        output = run_passes(job.passes, read, rows=rows, finish=finish, progress=progress, stop=stop)
+    return Run(job, output, stop)
+
+
+def _seconds(timeout: float | timedelta | str | None, *, live: bool) -> float | None:
+    """For how long a live run is read."""
+    if timeout is None:
+        return None
+    if not live:
+        error = ValueError(f"a run is timed where it is live, and timeout={timeout!r} is of one that is not")
+        error.add_note("Write run(…, live=True, timeout=…), or call stop() on the run.")
+        raise error
+    given = span(timeout, "timeout") if isinstance(timeout, str) else timeout
+    seconds = given.total_seconds() if isinstance(given, timedelta) else float(given)
+    if not seconds > 0:
+        error = ValueError(f"a timeout is a positive duration, not {timeout!r}")
+        error.add_note("Write for example timeout=30, which is seconds, or timeout='5 minutes'.")
+        raise error
+    return seconds
 
 
 def _read(given: Any, source: Source | None) -> Any:

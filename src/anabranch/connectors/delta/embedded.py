@@ -4,7 +4,6 @@ A table is a replica, or the only one. It is read to the version that is its las
 one is followed.
 """
 
-import time as clock
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,8 +18,9 @@ from anabranch.connectors.delta.descriptions import (
     first_version,
     tables_named,
 )
-from anabranch.engines.embedded.feeds import Extent, Feed
+from anabranch.engines.embedded.feeds import Extent, Feed, Reading
 from anabranch.engines.embedded.intake import Intake, read_intake
+from anabranch.engines.embedded.stopping import Stop
 from anabranch.model.origin import Origin
 from anabranch.plan.node import PlanError
 from anabranch.plan.source import Source
@@ -43,7 +43,7 @@ class DeltaFeeds:
     version: str | None = None
     start: str | int = EARLIEST
 
-    def feeds(self, source: Source, *, live: bool) -> list[Feed]:
+    def feeds(self, source: Source, reading: Reading) -> list[Feed]:
         """A feed for each table."""
         if source.layout is None or source.columns is None:
             error = PlanError(f"changes of tables are rows, and {source.name!r} is of elements")
@@ -58,24 +58,32 @@ class DeltaFeeds:
         names["replica"] = source.layout.replica if several else None
         named = {what: name for what, name in names.items() if name is not None}
         added = {what: name for what, name in named.items() if name in source.columns.names}
-        return [self._feed(source, name, source.columns, added, live=live) for name in self.tables]
+        return [self._feed(source, name, source.columns, added, reading) for name in self.tables]
 
     def _feed(
-        self, source: Source, name: str, columns: pa.Schema, added: Mapping[str, str], *, live: bool
+        self, source: Source, name: str, columns: pa.Schema, added: Mapping[str, str], reading: Reading
     ) -> Feed:
         from anabranch.connectors.delta.reading import opened
 
         table = opened(self.tables[name])
         begin, whole = first_version(self.start, table.version)
-        replica, last = "" if name == SINGLE else name, None if live else table.version
+        replica, last = "" if name == SINGLE else name, None if reading.live else table.version
         extent = None if last is None else Extent(max(last + 1 - begin, 0))
-        ranges = self._versions(name, table.identity, begin, last, extent, whole=whole)
-        return Feed(source.name, _intakes(source, ranges, columns, added), replica, extent=extent)
+        ranges = self._versions(name, table.identity, begin, last, extent, reading.stop, whole=whole)
+        return Feed(source.name, _intakes(source, ranges, columns, added), replica, extent=extent, again=True)
 
     def _versions(
-        self, name: str, identity: str, begin: int, last: int | None, extent: Extent | None, *, whole: bool
+        self,
+        name: str,
+        identity: str,
+        begin: int,
+        last: int | None,
+        extent: Extent | None,
+        stop: Stop,
+        *,
+        whole: bool,
     ) -> "Iterator[VersionRange]":
-        """Versions in order; without a last, those that come, for ever."""
+        """Versions in order; without a last, those that come, until a stop."""
         from anabranch.connectors.delta.reading import VersionRange, opened
 
         version = begin
@@ -86,8 +94,8 @@ class DeltaFeeds:
                 if extent is not None:
                     extent.done += 1
             version = max(version, there + 1)
-            if last is None:
-                clock.sleep(PAUSE)
+            if last is None and stop.wait(PAUSE):
+                return
 
 
 def _intakes(

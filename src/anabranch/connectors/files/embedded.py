@@ -13,7 +13,7 @@ from anabranch.connectors.files.json_rows import as_written, differs_in_lines
 from anabranch.connectors.files.local_path import local_path
 from anabranch.connectors.files.reading import Source as Recorded
 from anabranch.connectors.folder.row_feeds import row_intakes, rows_in
-from anabranch.engines.embedded.feeds import Extent, Feed
+from anabranch.engines.embedded.feeds import Extent, Feed, Reading
 from anabranch.engines.embedded.intake import Intake, element_intake
 from anabranch.model.batch import Batch
 from anabranch.model.origin import Origin
@@ -30,14 +30,14 @@ class FileFeeds:
     replica: str = ""
     """Whose rows or elements it holds; none: they say it themselves, or the source is not of replicas."""
 
-    def feeds(self, source: Source, *, live: bool) -> list[Feed]:
+    def feeds(self, source: Source, reading: Reading) -> list[Feed]:
         """The file, from its first row to its last."""
         if source.layout is None:
             return [element_feed(source, [self.path], self.replica)]
         files = [_readable(local_path(self.path))]
         extent = Extent(rows_in(files))
         rows = row_intakes(source, self.replica, files, extent)
-        return [Feed(source.name, rows, self.replica, extent=extent)]
+        return [Feed(source.name, rows, self.replica, extent=extent, again=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,13 @@ class ReplicaFeeds:
 
     inputs: Mapping[str, Any]
 
-    def feeds(self, source: Source, *, live: bool) -> list[Feed]:
+    def feeds(self, source: Source, reading: Reading) -> list[Feed]:
         """A feed for each replica, in the order in which they are given."""
-        return [feed for name, one in self.inputs.items() for feed in self._of(source, str(name), one, live)]
+        return [
+            feed for name, one in self.inputs.items() for feed in self._of(source, str(name), one, reading)
+        ]
 
-    def _of(self, source: Source, name: str, given: Any, live: bool) -> list[Feed]:
+    def _of(self, source: Source, name: str, given: Any, reading: Reading) -> list[Feed]:
         if not isinstance(given, str | Path):
             return [Feed(source.name, given, name)]
         if Path(given).is_dir():
@@ -59,7 +61,7 @@ class ReplicaFeeds:
             )
             error.add_note("Give the folder in which each replica has a folder of its own.")
             raise error
-        return FileFeeds(str(given), name).feeds(source, live=live)
+        return FileFeeds(str(given), name).feeds(source, reading)
 
 
 def _readable(file: Path) -> Path:
@@ -77,7 +79,9 @@ def element_feed(source: Source, paths: Iterable[str], replica: str = "") -> Fee
     recorded = [Recorded.named(path) for path in paths]
     sizes = [0 if one.path == STANDARD else _size(Path(one.path)) for one in recorded]
     extent = Extent(sum(sizes))
-    return Feed(source.name, _elements(source, recorded, sizes, extent, replica), replica, extent=extent)
+    again = all(one.path != STANDARD for one in recorded)
+    items = _elements(source, recorded, sizes, extent, replica)
+    return Feed(source.name, items, replica, extent=extent, again=again)
 
 
 def _size(path: Path) -> int:

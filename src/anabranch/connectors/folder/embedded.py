@@ -8,7 +8,6 @@ there when the run begins; a live one is looked at again and again, for files wi
 that were appended to the last, of the replicas that are there when it begins.
 """
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,8 +21,9 @@ from anabranch.connectors.folder.growing import is_unfinished, lines_before, rea
 from anabranch.connectors.folder.listing import Listing, listing
 from anabranch.connectors.folder.reading import end_mark
 from anabranch.connectors.folder.row_feeds import file_range, range_intakes, row_intakes, rows_in
-from anabranch.engines.embedded.feeds import Extent, Feed
+from anabranch.engines.embedded.feeds import Extent, Feed, Reading
 from anabranch.engines.embedded.intake import Intake
+from anabranch.engines.embedded.stopping import Stop
 from anabranch.plan.node import PlanError
 from anabranch.plan.source import Source
 from anabranch.rows.layout import SINGLE
@@ -42,7 +42,7 @@ class FolderFeeds:
     format: Debezium | None = None
     """Lines are envelopes of this form; None: rows."""
 
-    def feeds(self, source: Source, *, live: bool) -> list[Feed]:
+    def feeds(self, source: Source, reading: Reading) -> list[Feed]:
         """A feed for each replica, in the order of names."""
         if not self.path.is_dir():
             error = FileNotFoundError(f"{self.path} is not a folder that is there{path_meant(self.path)}")
@@ -53,7 +53,7 @@ class FolderFeeds:
         now = listing(self.path)
         files = self._files(now, source)
         return [
-            self._feed(source, name if now.by_replica else "", list(some.values()), live=live)
+            self._feed(source, name if now.by_replica else "", list(some.values()), reading)
             for name, some in files.items()
         ]
 
@@ -68,15 +68,15 @@ class FolderFeeds:
             raise error
         return files
 
-    def _feed(self, source: Source, replica: str, files: Sequence[Path], *, live: bool) -> Feed:
-        if live:
-            return Feed(source.name, self._growing(source, replica), replica)
+    def _feed(self, source: Source, replica: str, files: Sequence[Path], reading: Reading) -> Feed:
+        if reading.live:
+            return Feed(source.name, self._growing(source, replica, reading.stop), replica, again=True)
         extent = Extent(rows_in(files))
         rows = row_intakes(source, replica, files, extent, envelopes=self.format)
-        return Feed(source.name, rows, replica, extent=extent)
+        return Feed(source.name, rows, replica, extent=extent, again=True)
 
-    def _growing(self, source: Source, replica: str) -> Iterator[Intake]:
-        """The files of a replica, and what is added to them, for ever."""
+    def _growing(self, source: Source, replica: str, stop: Stop) -> Iterator[Intake]:
+        """The files of a replica, and what is added to them, until a stop."""
         last, number, read = "", -1, 0
         while True:
             now = listing(self.path).files.get(replica or SINGLE, {})
@@ -98,7 +98,8 @@ class FolderFeeds:
                     part = replace(part, begin=read, end=end, mark=mark, first=first)
                     read = end
                 yield from range_intakes(source, part)
-            time.sleep(PAUSE)
+            if stop.wait(PAUSE):
+                return
 
     def _of_elements(self, source: Source) -> list[Feed]:
         """Recorded elements: what a sink wrote, or files in the order of their names."""

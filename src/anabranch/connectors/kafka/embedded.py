@@ -5,7 +5,6 @@ partition that has records has spoken. A topic is read to where its partitions e
 one is followed.
 """
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -18,8 +17,9 @@ from anabranch.connectors.kafka.cluster import SECONDS, Cluster, Positions, Topi
 from anabranch.connectors.kafka.descriptions import beginning, format_named, seconds, topics_named
 from anabranch.connectors.kafka.formats import Arrow, Avro, Json, check_package
 from anabranch.connectors.kafka.reading import ROWS_OF_RECORD, Reader, RecordRange, Records
-from anabranch.engines.embedded.feeds import Extent, Feed
+from anabranch.engines.embedded.feeds import Extent, Feed, Reading
 from anabranch.engines.embedded.intake import Intake, read_intake
+from anabranch.engines.embedded.stopping import Stop
 from anabranch.model.origin import Origin
 from anabranch.plan.node import PlanError
 from anabranch.plan.source import Source
@@ -42,7 +42,7 @@ class TopicFeeds:
     start: str = "earliest"
     patience: float = SECONDS
 
-    def feeds(self, source: Source, *, live: bool) -> list[Feed]:
+    def feeds(self, source: Source, reading: Reading) -> list[Feed]:
         """A feed for each partition of each topic."""
         if source.layout is None or source.columns is None:
             error = PlanError(f"records are rows, and {source.name!r} is of elements")
@@ -61,7 +61,7 @@ class TopicFeeds:
             self.patience,
             several=isinstance(self.format, Arrow),
         )
-        return [feed for name in self.topics for feed in self._partitions(source, name, reader, live=live)]
+        return [feed for name in self.topics for feed in self._partitions(source, name, reader, reading)]
 
     def _records(self, source: Source, columns: pa.Schema, *, several: bool) -> Records:
         assert source.layout is not None
@@ -74,7 +74,7 @@ class TopicFeeds:
         value = pa.schema([one for one in columns if one.name not in beside])
         return Records(value, self.key, self.timestamp, source.layout.replica if several else None)
 
-    def _partitions(self, source: Source, name: str, reader: Reader, *, live: bool) -> Iterator[Feed]:
+    def _partitions(self, source: Source, name: str, reader: Reader, reading: Reading) -> Iterator[Feed]:
         cluster = Cluster(self.topics[name], self.patience)
         partitions = cluster.partitions()
         ends, begins = cluster.ends(partitions), self._begins(cluster, partitions)
@@ -85,14 +85,13 @@ class TopicFeeds:
             part = RecordRange(name, number, begins[number], ends[number])
             channel = "" if own else f"{self.topics[name].name}-{number}"
             label = f"{self.topics[name].name}[{number}]"
-            if live:
-                yield Feed(
-                    source.name, self._followed(source, reader, cluster, part, label), replica, channel
-                )
+            if reading.live:
+                items = self._followed(source, reader, cluster, part, label, reading.stop)
+                yield Feed(source.name, items, replica, channel, again=True)
             else:
                 extent = Extent(max(part.end - part.begin, 0))
                 items = _intakes(source, reader, part, label, extent)
-                yield Feed(source.name, items, replica, channel, extent)
+                yield Feed(source.name, items, replica, channel, extent, again=True)
 
     def _begins(self, cluster: Cluster, partitions: list[int]) -> Positions:
         match self.start:
@@ -104,9 +103,9 @@ class TopicFeeds:
                 return cluster.since(datetime.fromisoformat(text), partitions)
 
     def _followed(
-        self, source: Source, reader: Reader, cluster: Cluster, first: RecordRange, label: str
+        self, source: Source, reader: Reader, cluster: Cluster, first: RecordRange, label: str, stop: Stop
     ) -> Iterator[Intake]:
-        """The records of a partition, and those that come, for ever."""
+        """The records of a partition, and those that come, until a stop."""
         begin, end = first.begin, first.end
         while True:
             if end > begin:
@@ -114,8 +113,8 @@ class TopicFeeds:
                     source, reader, RecordRange(first.replica, first.partition, begin, end), label
                 )
                 begin = end
-            else:
-                time.sleep(PAUSE)
+            elif stop.wait(PAUSE):
+                return
             end = cluster.ends([first.partition])[first.partition]
 
 

@@ -5,10 +5,11 @@ read (files, topics, tables) makes its own.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from anabranch.engines.embedded.passes import Passes
+from anabranch.engines.embedded.stopping import Stop
 from anabranch.model.spelling import did_you_mean, nearest
 from anabranch.model.time import BEGINNING
 from anabranch.plan.node import PlanError
@@ -35,6 +36,8 @@ class Feed:
     channel: str = ""
     extent: Extent | None = None
     """None: nobody knows where it ends."""
+    again: bool = False
+    """It can be read again."""
 
     @property
     def label(self) -> str:
@@ -49,19 +52,29 @@ class Feed:
         return gate.channels.reached(self.replica, self.channel)
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How feeds are read."""
+
+    live: bool = False
+    """They are followed; else read up to where they end now."""
+    stop: Stop = field(default_factory=Stop)
+    """Ends feeds that are followed."""
+
+
 @runtime_checkable
 class Readable(Protocol):
     """Something that can be read, for a source of a plan."""
 
-    def feeds(self, source: Source, *, live: bool) -> list[Feed]:
-        """What is read of it, up to where it ends now unless that is to go on (``live``)."""
+    def feeds(self, source: Source, reading: Reading) -> list[Feed]:
+        """What is read of it."""
         ...
 
 
-def feeds_of(passes: Passes, inputs: Mapping[str, Any], *, live: bool = False) -> list[Feed]:
-    """The feeds of all sources of a passes."""
+def feeds_of(passes: Passes, inputs: Mapping[str, Any], reading: Reading) -> list[Feed]:
+    """The feeds of all sources of a plan."""
     _check_inputs(passes, inputs)
-    found = {name: _feeds(passes.sources[name], given, live=live) for name, given in inputs.items()}
+    found = {name: _feeds(passes.sources[name], given, reading) for name, given in inputs.items()}
     for name, feeds in found.items():
         _check_replicas(passes, passes.sources[name], feeds)
     return [feed for feeds in found.values() for feed in feeds]
@@ -74,9 +87,9 @@ def enter(passes: Passes, feeds: Iterable[Feed]) -> None:
             passes.gates[feed.source].expect(feed.replica, feed.channel or None)
 
 
-def _feeds(source: Source, given: Any, *, live: bool) -> list[Feed]:
+def _feeds(source: Source, given: Any, reading: Reading) -> list[Feed]:
     if isinstance(given, Readable):
-        return given.feeds(source, live=live)
+        return given.feeds(source, reading)
     if not isinstance(given, Mapping):
         return [Feed(source.name, given, extent=_extent(given))]
     if not source.replicated:

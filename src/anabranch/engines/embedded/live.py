@@ -7,12 +7,14 @@ Memory: what the plan holds, and ``waiting`` pieces of each feed.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from time import monotonic
 from typing import Any
 
-from anabranch.engines.embedded.feeds import Feed, enter, feeds_of
+from anabranch.engines.embedded.feeds import Feed, Reading, enter, feeds_of
 from anabranch.engines.embedded.inbox import Ended, Inbox
 from anabranch.engines.embedded.passes import Passes
 from anabranch.engines.embedded.run import ended
+from anabranch.engines.embedded.stopping import Stop
 from anabranch.model.batch import Batch
 from anabranch.model.validity import InvalidElementError
 
@@ -25,33 +27,42 @@ def live(
     inputs: Mapping[str, Any],
     *,
     waiting: int = WAITING,
+    timeout: float | None = None,
     on_failure: Callable[[str, BaseException], object] | None = None,
+    stop: Stop | None = None,
 ) -> Generator[dict[str, Batch], None, None]:
     """What comes out of a plan, by output, as its sources speak.
 
     ``on_failure`` is told the feed that failed and the error as soon as that happens; without it the first
-    error is raised when all others have ended. Closing the generator closes the feeds; the plan
-    stays as it is after the last piece, and all that came of it has been given out.
+    error is raised when all others have ended. It is over when all feeds are, when it is asked to ``stop``,
+    and after a ``timeout`` in seconds: the plan stays as it is after the last piece, and all that came of it
+    has been given out. What was read until then of feeds that cannot be read again is used first. Closing the
+    generator closes the feeds.
     """
     if waiting < 1:
         raise ValueError(f"an input is read at least 1 piece ahead, not {waiting}")
-    return _live(passes, feeds_of(passes, inputs, live=True), waiting, on_failure)
+    reading = Reading(live=True, stop=Stop() if stop is None else stop)
+    return _live(passes, feeds_of(passes, inputs, reading), waiting, timeout, on_failure, reading.stop)
 
 
 def _live(
     passes: Passes,
     feeds: Sequence[Feed],
     waiting: int,
+    timeout: float | None,
     on_failure: Callable[[str, BaseException], object] | None,
+    stop: Stop,
 ) -> Generator[dict[str, Batch], None, None]:
     failures: dict[str, BaseException] = {}
     speaking = {feed.label: feed for feed in feeds}
-    inbox = Inbox({feed.label: feed.items for feed in feeds}, waiting)
+    again = {feed.label for feed in feeds if feed.again}
+    inbox = Inbox({feed.label: feed.items for feed in feeds}, waiting, stop, again=again)
     enter(passes, feeds)
+    until = None if timeout is None else monotonic() + timeout
     try:
         inbox.open()
-        while speaking:
-            label, said = inbox.take()
+        while speaking and (taken := inbox.take(until)) is not None:
+            label, said = taken
             if label not in speaking:
                 continue
             output, error = _taken(passes, speaking[label], said)
@@ -64,6 +75,8 @@ def _live(
                 failures[label] = error
             elif error is not None and on_failure is not None:
                 on_failure(label, error)
+            if stop.asked():
+                continue
             yield from _some(ended(passes, feed, speaking.values(), closes=False))
     finally:
         inbox.close()

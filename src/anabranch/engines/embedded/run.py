@@ -13,11 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from anabranch.engines.embedded.feeds import Feed, enter, feeds_of
+from anabranch.engines.embedded.feeds import Feed, Reading, enter, feeds_of
+from anabranch.engines.embedded.gathering import MOST, gathered
 from anabranch.engines.embedded.in_step import end_of_time, in_turn
 from anabranch.engines.embedded.inbox import close, items_of
 from anabranch.engines.embedded.intake import Intake
 from anabranch.engines.embedded.passes import Passes
+from anabranch.engines.embedded.stopping import Stop
 from anabranch.model.batch import Batch
 from anabranch.model.relation import as_batch
 from anabranch.model.time import FOREVER
@@ -36,18 +38,21 @@ def run(
     rows: int = ROWS,
     finish: bool = True,
     progress: Callable[[float], object] | None = None,
+    stop: Stop | None = None,
 ) -> Generator[dict[str, Batch], None, None]:
     """What comes out of a plan, by output, as its sources are read to their ends.
 
     ``progress`` is told how much of what has a known size has been read, from 0 to 1. Unless they are to
-    ``finish``, sources stay as they are after their last row, and the plan can be dumped.
+    ``finish``, sources stay as they are after their last row, and the plan can be dumped. So they do where it
+    is asked to ``stop``.
     """
     if rows < 1:
         raise ValueError(f"a push has at least 1 row or element, not {rows}")
-    feeds = feeds_of(passes, inputs)
+    reading = Reading(stop=Stop() if stop is None else stop)
+    feeds = feeds_of(passes, inputs, reading)
     if len(feeds) == 1 and rows == ROWS:
         rows = ALONE
-    return _run(passes, feeds, rows, progress, finish=finish)
+    return _run(passes, feeds, rows, progress, reading.stop, finish=finish)
 
 
 def _run(
@@ -55,6 +60,7 @@ def _run(
     feeds: Sequence[Feed],
     rows: int,
     progress: Callable[[float], object] | None,
+    stop: Stop,
     *,
     finish: bool,
 ) -> Generator[dict[str, Batch], None, None]:
@@ -62,6 +68,8 @@ def _run(
     slices = {feed.label: _slices(passes.sources[feed.source], feed, rows) for feed in feeds}
     try:
         enter(passes, feeds)
+        if stop.asked():
+            return
         for label, piece in in_turn(slices, lambda one: sending[one].reached(passes), _ends_time):
             feed = sending[label]
             output: dict[str, Batch] = {}
@@ -75,6 +83,8 @@ def _run(
                 progress(_done(feeds))
             if any(len(batch) for batch in output.values()):
                 yield output
+            if stop.asked():
+                return
         if finish and not feeds:
             yield passes.close()
     finally:
@@ -106,13 +116,13 @@ def _slices(source: Source, feed: Feed, rows: int) -> Iterator[Any]:
     """What a feed gives in pieces of at most so many rows or elements; what it has read itself is whole."""
     items = items_of(feed.items)
     try:
-        for item in items:
+        for item, count in gathered(items, min(rows, MOST)):
             if isinstance(item, Intake):
                 yield from filter(len, item.cut(end_of_time))
                 continue
             whole = _piece(source, item)
             if feed.extent is not None:
-                feed.extent.done += 1
+                feed.extent.done += count
             for begin in range(0, len(whole), rows):
                 yield from _before_and_from_the_end_of_time(whole[begin : begin + rows])
     finally:
@@ -124,8 +134,6 @@ def _piece(source: Source, item: Any) -> Batch | list[Any] | pa.RecordBatch:
         return item
     if source.layout is None:
         return as_batch(item)
-    if isinstance(item, Mapping):
-        return [item]
     if isinstance(item, list | tuple):
         return list(item)
     if isinstance(item, pa.RecordBatch):
