@@ -1,5 +1,6 @@
 """Topics as sources of plans, without Spark."""
 
+import threading
 from collections import Counter
 
 import pytest
@@ -40,6 +41,31 @@ def test_nothing_is_stable_before_every_partition_has_spoken(broker, topic, send
     levels = ab.source("levels", ROOMS, start="at", disorder=0)
     found = events_of(ab.run(levels.final(), {"levels": ab.kafka(name, servers=broker.servers)}))
     assert found == Counter([(room, at) for room in "AB" for at in range(50)])
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_every_partition_is_read_where_rows_say_whose_they_are(broker, topic, send, live):
+    name = topic(partitions=3)
+    for partition in range(3):
+        send(name, {"room": "ABC"[partition], "at": 5, "who": "east"}, partition=partition)
+    heard = ab.source("heard", HEARD, start="at", disorder=2, replica="who", lossy=True)
+    found = Counter()
+    with ab.run(heard.merge(), {"heard": ab.kafka(name, servers=broker.servers)}, live=live) as run:
+        while found.total() < 3:
+            found += events_of([next(run)])
+    assert found == Counter([("A", 5), ("B", 5), ("C", 5)])
+
+
+def test_a_live_topic_is_followed_until_another_thread_stops_the_run(broker, topic, send):
+    name = topic()
+    send(name, {"room": "A", "at": 1})
+    levels = ab.source("levels", ROOMS, start="at")
+    run = ab.run(levels, {"levels": ab.kafka(name, servers=broker.servers)}, live=True)
+    next(run)
+    stopper = threading.Thread(target=run.stop)
+    stopper.start()
+    assert next(run, None) is None
+    stopper.join()
 
 
 def test_a_value_that_is_no_row_is_set_aside_with_its_partition_and_offset(broker, topic, send):

@@ -85,13 +85,14 @@ class TopicFeeds:
             part = RecordRange(name, number, begins[number], ends[number])
             channel = "" if own else f"{self.topics[name].name}-{number}"
             label = f"{self.topics[name].name}[{number}]"
+            part_label = label if own else ""
             if reading.live:
                 items = self._followed(source, reader, cluster, part, label, reading.stop)
-                yield Feed(source.name, items, replica, channel, again=True)
+                yield Feed(source.name, items, replica, channel, again=True, part=part_label)
             else:
                 extent = Extent(max(part.end - part.begin, 0))
                 items = _intakes(source, reader, part, label, extent)
-                yield Feed(source.name, items, replica, channel, extent, again=True)
+                yield Feed(source.name, items, replica, channel, extent, again=True, part=part_label)
 
     def _begins(self, cluster: Cluster, partitions: list[int]) -> Positions:
         match self.start:

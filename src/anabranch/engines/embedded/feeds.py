@@ -38,11 +38,13 @@ class Feed:
     """None: nobody knows where it ends."""
     again: bool = False
     """It can be read again."""
+    part: str = ""
+    """Which one it is of those that are read for a source, where several are of one channel."""
 
     @property
     def label(self) -> str:
         """What it is called, for people."""
-        return " ".join(part for part in (self.source, self.replica, self.channel) if part)
+        return " ".join(part for part in (self.source, self.replica, self.channel, self.part) if part)
 
     def reached(self, passes: Passes) -> int:
         """How far it has come."""
@@ -77,7 +79,9 @@ def feeds_of(passes: Passes, inputs: Mapping[str, Any], reading: Reading) -> lis
     found = {name: _feeds(passes.sources[name], given, reading) for name, given in inputs.items()}
     for name, feeds in found.items():
         _check_replicas(passes, passes.sources[name], feeds)
-    return [feed for feeds in found.values() for feed in feeds]
+    feeds = [feed for feeds in found.values() for feed in feeds]
+    assert len({feed.label for feed in feeds}) == len(feeds), "feeds are told apart by what they are called"
+    return feeds
 
 
 def enter(passes: Passes, feeds: Iterable[Feed]) -> None:
