@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.engines.embedded.forms import like, whole
-from anabranch.engines.embedded.playing import played
+from anabranch.engines.embedded.recordings import merge_recording
 from anabranch.kernels.answers import Answers, answered
 from anabranch.kernels.kernel import Refused, Result, State
 from anabranch.kernels.merge.choice import Side
@@ -169,7 +169,7 @@ class Merger:
         detached says nothing until it is attached again. ``attach`` takes the place of `attach`, for inputs
         that are lossy or promise something.
         """
-        return played(self, recording, attach or self.attach)
+        return merge_recording(self, recording, attach or self.attach)
 
     def explain(self) -> str:
         """Which case merges the inputs and why, under which policy, and what tells events apart."""

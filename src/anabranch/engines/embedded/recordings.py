@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from anabranch.engines.embedded.merger import Merger
 
 
-def played(merger: Merger, recording: Batch, attach: Callable[[str, int | None], Batch]) -> Batch:
+def merge_recording(merger: Merger, recording: Batch, attach: Callable[[str, int | None], Batch]) -> Batch:
     """What comes out of a recording; where a turn raises, what came out before is with the error, or owed."""
     checked("a recording", recording, Batch)
     if recording.input is None:
