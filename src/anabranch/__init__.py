@@ -193,4 +193,6 @@ def __getattr__(name: str) -> Any:
         return import_module("anabranch.spark")
     if name in _HEAVY:
         return getattr(import_module(_HEAVY[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from anabranch.model.other_names import OF_THE_PACKAGE, no_attribute
+
+    raise AttributeError(no_attribute(f"module {__name__!r}", name, __all__, OF_THE_PACKAGE))

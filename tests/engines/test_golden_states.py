@@ -35,7 +35,7 @@ PLANS: dict[str, ab.Stream] = {
     "window": EVENTS.window(10, 5).group_by("room").agg(ab.count(), total=col("level").sum()),
     "early window": EVENTS.window(10).agg(ab.count(), mean=col("share").mean(), early=True),
     "windows of many": EVENTS.window(10).agg(
-        median=col("share").median(), rooms=col("room").n_unique(), last=col("room").last()
+        median=col("share").approx_median(), rooms=col("room").n_unique(), last=col("room").last()
     ),
     "top": EVENTS.window(10).agg(top=col("level").top_k(2, carry=["room"])),
     "session": EVENTS.session(4).group_by("room").agg(ab.count()),

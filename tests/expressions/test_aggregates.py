@@ -20,8 +20,8 @@ SOME = [
     col("x").sum(),
     (col("x") * 2 + 1).mean().alias("middle"),
     col("x").var(ddof=0),
-    col("x").quantile(0.9, error=0.001),
-    col("x").median(),
+    col("x").approx_quantile(0.9, error=0.001),
+    col("x").approx_median(),
     col("x").first(),
 ]
 
@@ -34,7 +34,7 @@ def test_what_is_read_back_is_what_was_written(one):
 def test_they_are_written_as_they_are_said():
     words = ["count()", "count() as many", "x.sum()", "(x * 2 + 1).mean() as middle", "x.var(ddof=0)"]
     assert [repr(one) for one in SOME[:5]] == words
-    assert repr(SOME[5]) == "x.quantile(0.9, error=0.001)"
+    assert repr(SOME[5]) == "x.approx_quantile(0.9, error=0.001)"
 
 
 def test_a_column_is_called_as_what_it_is_of_or_as_is_said():
@@ -62,8 +62,8 @@ def test_sums_are_in_the_widest_type_of_their_kind(kind, found):
         (lambda: aggregate_type(col("x").min(), pa.list_(pa.int64())), "is of numbers, truths, times"),
         (lambda: Aggregate("product"), "no aggregate 'product'"),
         (lambda: Aggregate("sum"), "sum is of an expression"),
-        (lambda: col("x").quantile(2), "from 0 to 1, not 2"),
-        (lambda: col("x").quantile(0.5, error=0), "from 0.000001 to below 1, not 0"),
+        (lambda: col("x").approx_quantile(2), "from 0 to 1, not 2"),
+        (lambda: col("x").approx_quantile(0.5, error=0), "from 0.000001 to below 1, not 0"),
         (lambda: col("x").var(ddof=-1), "from 0 on, not -1"),
         (lambda: aggregate_from_wire({"call": "sum"}), "an aggregate has its word"),
     ],

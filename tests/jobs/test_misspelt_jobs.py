@@ -159,7 +159,7 @@ union = ["hot", "cold"]
 steps = [
   { window = { size = "5 minutes", every = "1 minute", start = "began" } },
   { group_by = "room" },
-  { agg = { n = "count()", most = "twice.quantile(0.9, error=0.1)", early = true } },
+  { agg = { n = "count()", most = "twice.approx_quantile(0.9, error=0.1)", early = true } },
   { hop = { size = "10 minutes", every = "1 minute" } },
   "final",
 ]

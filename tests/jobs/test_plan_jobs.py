@@ -83,8 +83,8 @@ def readings() -> ab.Stream:
             ),
         ),
         (
-            '{ window = 10 }, { agg = { early = "level.quantile(0.9, error=0.1)" } }',
-            lambda s: s.window(10).agg(col("level").quantile(0.9, error=0.1).alias("early")),
+            '{ window = 10 }, { agg = { early = "level.approx_quantile(0.9, error=0.1)" } }',
+            lambda s: s.window(10).agg(col("level").approx_quantile(0.9, error=0.1).alias("early")),
         ),
         ('"distinct"', lambda s: s.distinct()),
         ('{ distinct = "room" }', lambda s: s.distinct("room")),

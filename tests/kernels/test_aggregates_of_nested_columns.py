@@ -35,7 +35,7 @@ AGGREGATES = {
     "mean": lambda: col("c").mean(),
     "var": lambda: col("c").var(),
     "std": lambda: col("c").std(),
-    "median": lambda: col("c").median(),
+    "median": lambda: col("c").approx_median(),
     "top_k": lambda: col("c").top_k(2),
     "carried": lambda: col("n").top_k(2, carry=["c"]),
     "own": lambda: ab.aggregate(lift=first_of, combine=lambda one, other: one, finish=lambda state: state),

@@ -404,7 +404,7 @@ class TestSettings:
         ("settings", "wrong"),
         [
             ({"case": "R7"}, "a case is one of R0, R1, R2, R3, R4, 'R7' is none"),
-            ({"policy": "final"}, "policy takes a value of OutputPolicy, not 'final'"),
+            ({"policy": 3}, "policy takes a value of OutputPolicy, not 3"),
             ({"policy": FinalOnly}, "policy takes a value of OutputPolicy, not <class"),
             ({"pace": "fastest"}, "pace takes a value of Pace, not 'fastest'"),
             ({"identity": "sensor"}, "identity is a list of column names, 'sensor' is one name"),

@@ -32,7 +32,7 @@ def test_a_quantile_is_within_its_error_whatever_the_values_are(kind, early):
         error, q = random.choice([1e-6, 0.01, 0.3, 0.999]), random.choice([0.0, 0.5, 1.0])
         values = random.choices([*KINDS[kind], None], k=random.randint(0, 5))
         windows = ab.source("s", {"x": kind}).window(100)
-        job = windows.agg(ab.count(), x=col("x").quantile(q, error=error), early=early).open()
+        job = windows.agg(ab.count(), x=col("x").approx_quantile(q, error=error), early=early).open()
         rows = [Insert({} if x is None else {"x": x}, n, n + 1) for n, x in enumerate(values)]
         out = [*job.push("s", rows), *job.push("s", [Stable(FOREVER)])]
         inserted = [one for one in out if isinstance(one, Insert)]
@@ -50,25 +50,25 @@ def test_a_quantile_is_within_its_error_whatever_the_values_are(kind, early):
 
 
 def test_the_tiniest_floats_stay_themselves_where_the_error_is_small():
-    job = ab.source("s", {"x": "float64"}).window(10).agg(col("x").median()).open()
+    job = ab.source("s", {"x": "float64"}).window(10).agg(col("x").approx_median()).open()
     assert job.push("s", [Insert({"x": TINIEST}, 1, 2), Stable(10)])[0].payload == {"x": TINIEST}
 
 
 def test_an_error_that_floats_cannot_hold_is_refused():
     with pytest.raises(ExpressionError, match=r"from 0\.000001 to below 1, not 1e-09"):
-        col("x").median(error=1e-9)
+        col("x").approx_median(error=1e-9)
 
 
 def test_a_median_of_nulls_alone_is_null_in_both_ways():
     rows = ab.source("s", {"x": "int64"})
     for early in (False, True):
-        job = rows.window(10).agg(col("x").median(), early=early).open()
+        job = rows.window(10).agg(col("x").approx_median(), early=early).open()
         assert job.push("s", [Insert({}, 1, 2), Stable(10)])[0] == Insert({}, 0, 10)
 
 
 def test_the_place_of_a_quantile_is_exact_for_all_hundredths():
     parts = {f"q{hundredths}": hundredths for hundredths in range(101)}
-    quantiles = {name: col("x").quantile(part / 100, error=0.001) for name, part in parts.items()}
+    quantiles = {name: col("x").approx_quantile(part / 100, error=0.001) for name, part in parts.items()}
     windows = ab.source("s", {"n": "int64", "x": "int64"}).window(1).group_by("n")
     job = windows.agg(**quantiles).open()
     rows = [Insert({"n": n, "x": x + 1}, 0, 1) for n in range(1, 201) for x in range(n)]

@@ -123,12 +123,17 @@ def test_rows_of_a_mapping_need_not_say_whose_they_are():
 
 @pytest.mark.parametrize(
     ("setting", "word", "value"),
-    [("policy", "final", "FinalOnly()"), ("pace", "slowest", "Pace.SLOWEST"), ("on_late", "drop", "Drop()")],
+    [("pace", "slowest", "Pace.SLOWEST"), ("on_late", "drop", "Drop()")],
 )
 def test_a_word_of_job_files_is_refused_in_python_with_the_value_to_write(setting, word, value):
     told = refusal(lambda: source().merge(**{setting: word}))
     assert f"Write {setting}={value}, after: from anabranch import" in told
     assert f"{setting} is one of" in refusal(lambda: source().merge(**{setting: "fnial"}))
+
+
+def test_an_output_policy_may_be_named_by_its_word():
+    assert source().merge(policy="final").node.policy == ab.FinalOnly()
+    assert "did you mean 'final'?" in refusal(lambda: source().merge(policy="fianl"))
 
 
 @pytest.mark.parametrize("given", ["final = true", "open_only = true", 'key = "room"'])

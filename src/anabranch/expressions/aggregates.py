@@ -118,13 +118,13 @@ class Aggregating:
         """How many values differ."""
         return self._aggregate("n_unique")
 
-    def quantile(self, quantile: float, *, error: float = 0.01) -> Aggregate:
+    def approx_quantile(self, quantile: float, *, error: float = 0.01) -> Aggregate:
         """The value that this part of all is at most, to a relative ``error``."""
-        return self._aggregate("quantile", q=quantile, error=error)
+        return self._aggregate("approx_quantile", q=quantile, error=error)
 
-    def median(self, *, error: float = 0.01) -> Aggregate:
+    def approx_median(self, *, error: float = 0.01) -> Aggregate:
         """The value that half of all is at most, to a relative ``error``."""
-        return self.quantile(0.5, error=error)
+        return self.approx_quantile(0.5, error=error)
 
     def top_k(self, k: int, *, carry: Iterable[str] = ()) -> Aggregate:
         """The ``k`` greatest, in a row each, with their ``rank`` from 1 and carried columns of theirs.
@@ -241,10 +241,10 @@ def _check_option(function: str, name: str, value: Any) -> None:
         case "ddof" if function in ("var", "std"):
             if type(value) is not int or value < 0:
                 raise ExpressionError(f"ddof is a whole number from 0 on, not {value!r}")
-        case "q" if function == "quantile":
+        case "q" if function == "approx_quantile":
             if not _number(value) or not 0 <= value <= 1:
                 raise ExpressionError(f"a quantile is a part from 0 to 1, not {value!r}")
-        case "error" if function == "quantile":
+        case "error" if function == "approx_quantile":
             if not _number(value) or not 1e-6 <= value < 1:
                 raise ExpressionError(
                     f"the relative error of a quantile is from 0.000001 to below 1, not {value!r}"
@@ -306,7 +306,7 @@ _TYPES: dict[str, Callable[[pa.DataType], pa.DataType | None]] = {
     "first": _same_type,
     "last": _same_type,
     "n_unique": _count_type,
-    "quantile": _float_type,
+    "approx_quantile": _float_type,
     "top_k": _same_type,
     "aggregate": _count_type,
 }
@@ -316,7 +316,7 @@ _WANTED = {
     "mean": _NUMBERS,
     "var": _NUMBERS,
     "std": _NUMBERS,
-    "quantile": _NUMBERS,
+    "approx_quantile": _NUMBERS,
     "min": _ORDERED,
     "max": _ORDERED,
     "first": _ORDERED,

@@ -21,6 +21,7 @@ from anabranch.expressions.namespaces import Lists, Structs, Texts, Times
 from anabranch.expressions.text import text
 from anabranch.expressions.tree import Column, End, ExpressionError, Literal, Start, Tree, root_name
 from anabranch.expressions.types import type_named
+from anabranch.model.other_names import OF_COLUMNS, no_attribute
 
 _CLOSED = {
     "both": ("greater_equal", "less_equal"),
@@ -50,6 +51,9 @@ class Expression(Aggregating):
         error.add_note("Use & for and, | for or, ~ for not, each comparison in parentheses;")
         error.add_note("is_in([…]) for in, is_between(a, b) for a <= x <= b, when(…).then(…) for if.")
         raise error
+
+    def __getattr__(self, name: builtins.str) -> NoReturn:
+        raise AttributeError(no_attribute("a column", name, dir(Expression), OF_COLUMNS))
 
     def applied(self, function: builtins.str, *others: Any, **options: Any) -> "Expression":
         """A function of this and others, called as this is."""

@@ -127,7 +127,7 @@ def source(
 def merge(
     *streams: Stream | Mapping[str, Stream],
     case: Case | str | None = None,
-    policy: OutputPolicy | None = None,
+    policy: OutputPolicy | str | None = None,
     pace: Pace = Pace.SLOWEST,
     identity: str | Iterable[str] | None = None,
     remember: int = REMEMBER,

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from anabranch.kernels.merge.settings import Generalise, OnBroken, case_named, checked, note_value
-from anabranch.model.output_policy import FirstThenFinal, OutputPolicy, Pace
+from anabranch.kernels.merge.settings import Generalise, OnBroken, case_named, checked, note_value, policy_of
+from anabranch.model.output_policy import OutputPolicy, Pace
 from anabranch.model.properties import Case
 from anabranch.model.validity import Policy, check_policy
 from anabranch.rows.layout import names_of
@@ -13,7 +13,7 @@ from anabranch.rows.layout import names_of
 def merge_settings(
     *,
     case: Case | str | None,
-    policy: OutputPolicy | None,
+    policy: OutputPolicy | str | None,
     pace: Pace,
     identity: str | Iterable[str] | None = None,
     remember: int,
@@ -21,7 +21,7 @@ def merge_settings(
     on_late: Policy | None,
 ) -> dict[str, Any]:
     """The fields of a merge's node; raises where one is not of its kind."""
-    given = {"on_broken": on_broken, "on_late": on_late, "policy": policy, "pace": pace}
+    given = {"on_broken": on_broken, "on_late": on_late, "pace": pace}
     try:
         return _checked(case, policy, pace, identity, remember, on_broken, on_late)
     except TypeError as error:
@@ -32,7 +32,7 @@ def merge_settings(
 
 def _checked(
     case: Case | str | None,
-    policy: OutputPolicy | None,
+    policy: OutputPolicy | str | None,
     pace: Pace,
     identity: str | Iterable[str] | None,
     remember: int,
@@ -44,7 +44,7 @@ def _checked(
     generalises = isinstance(on_broken, Generalise)
     return {
         "case": case_named(case),
-        "policy": FirstThenFinal() if policy is None else checked("policy", policy, OutputPolicy),
+        "policy": policy_of(policy),
         "pace": checked("pace", pace, Pace),
         "identity": names_of(identity),
         "remember": checked("remember", remember, int),

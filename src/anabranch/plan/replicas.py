@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anabranch.kernels.merge.settings import REMEMBER, OnBroken
+from anabranch.model.other_names import OF_STREAMS, no_attribute
 from anabranch.model.output_policy import OutputPolicy, Pace
 from anabranch.model.properties import Case
 from anabranch.model.validity import Policy
@@ -23,16 +24,17 @@ class Replicas(RowOperators):
         return f"<Replicas: {self.node.words()}>"
 
     def __getattr__(self, name: str) -> Any:
-        error = AttributeError(f"{type(self).__name__!r} has no {name!r}", name=name, obj=self)
-        if hasattr(Stream, name):
-            error.add_note(f"Replicas are merged before that: write .merge() before .{name}.")
-        raise error
+        if not hasattr(Stream, name):
+            raise AttributeError(no_attribute("what replicas send", name, dir(Replicas), OF_STREAMS))
+        raise AttributeError(
+            f"what replicas send has no {name!r} before they are merged; write .merge() before .{name}"
+        )
 
     def merge(
         self,
         *,
         case: Case | str | None = None,
-        policy: OutputPolicy | None = None,
+        policy: OutputPolicy | str | None = None,
         pace: Pace = Pace.SLOWEST,
         identity: str | Iterable[str] | None = None,
         remember: int = REMEMBER,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from anabranch.kernels.merge.settings import REMEMBER, OnBroken
+from anabranch.model.other_names import OF_STREAMS, no_attribute
 from anabranch.model.output_policy import OutputPolicy, Pace
 from anabranch.model.properties import Case
 from anabranch.model.validity import Policy
@@ -27,7 +28,7 @@ class ReplicasOfChanges:
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_") or not callable(getattr(Stream, name, None)):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise AttributeError(no_attribute("what replicas send", name, dir(ReplicasOfChanges), OF_STREAMS))
         error = PlanError(
             f"operators are run on rows of a table, and {self.node.name!r} has changes of several replicas"
         )
@@ -39,7 +40,7 @@ class ReplicasOfChanges:
         self,
         *,
         case: Case | str | None = None,
-        policy: OutputPolicy | None = None,
+        policy: OutputPolicy | str | None = None,
         pace: Pace = Pace.SLOWEST,
         remember: int = REMEMBER,
         on_broken: OnBroken | None = None,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias
 
 import pyarrow as pa
 
@@ -21,6 +21,7 @@ from anabranch.kernels.session import Sessions
 from anabranch.model.clock import check_unit, in_ticks
 from anabranch.model.clock_columns import clock_of
 from anabranch.model.lifetime import START, Length, Lifetime, Moment
+from anabranch.model.other_names import OF_STREAMS, no_attribute
 from anabranch.model.properties import Properties
 from anabranch.model.span import signed_span, span_text
 from anabranch.model.spelling import did_you_mean
@@ -49,6 +50,9 @@ Span: TypeAlias = int | timedelta | str
 @dataclass(frozen=True, slots=True, repr=False)
 class Stream(RowOperators):
     """A stream of events, as a plan makes it."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(no_attribute("a stream", name, dir(Stream), OF_STREAMS))
 
     @property
     def schema(self) -> pa.Schema:

@@ -1,7 +1,7 @@
 """How windows are written: ``window(…)``, ``session`` or ``rows``, by which columns, and what of each."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from anabranch.expressions.aggregates import Aggregate
 from anabranch.expressions.expression import Expression
@@ -9,6 +9,7 @@ from anabranch.expressions.tree import plain_column
 from anabranch.kernels.aggregate.window_times import WindowTimes
 from anabranch.kernels.rows import RowWindows
 from anabranch.kernels.session import Sessions
+from anabranch.model.other_names import OF_WINDOWS, no_attribute
 from anabranch.model.spelling import did_you_mean
 from anabranch.plan.line import users_line
 from anabranch.plan.node import Node, PlanError
@@ -29,6 +30,9 @@ class Windowed:
     start: str | None = None
     end: str | None = None
     columns: tuple[str, ...] = ()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(no_attribute("windows of a stream", name, dir(Windowed), OF_WINDOWS))
 
     def group_by(self, *columns: str | Expression) -> "Windowed":
         """By which columns the events of a window are told apart; null is a group."""

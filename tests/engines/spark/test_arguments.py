@@ -74,8 +74,6 @@ def test_roles_and_kinds_are_checked(feed):
 @pytest.mark.parametrize(
     ("given", "way_out"),
     [
-        ({"policy": "final"}, "policy=FinalOnly(), after: from anabranch import FinalOnly"),
-        ({"policy": "fnal"}, "one of FirstThenFinal(), EveryChange()"),
         ({"pace": "fastest"}, "pace=Pace.FASTEST, after: from anabranch import Pace"),
         ({"on_broken": "generalise"}, "on_broken=Generalise()"),
         ({"on_late": "drop"}, "on_late=Drop()"),

@@ -52,7 +52,7 @@ class Merger:
     def __init__(
         self,
         case: Case | str | None = None,
-        policy: OutputPolicy | None = None,
+        policy: OutputPolicy | str | None = None,
         *,
         pace: Pace = Pace.SLOWEST,
         identity: Sequence[str] | None = None,

@@ -33,7 +33,7 @@ def merge(
     identity: str | Iterable[str] | None = None,
     disorder: int | timedelta | str | None = None,
     case: Case | str | None = None,
-    policy: OutputPolicy | None = None,
+    policy: OutputPolicy | str | None = None,
     properties: Properties | Fact | str | Iterable[Fact | str] | None = None,
     lossy: Lossy | None = None,
     pace: Pace = Pace.SLOWEST,

@@ -31,7 +31,7 @@ def merge_changes(
     payload: str | Iterable[str] | None = None,
     disorder: int | timedelta | str | None = None,
     case: Case | str | None = None,
-    policy: OutputPolicy | None = None,
+    policy: OutputPolicy | str | None = None,
     properties: Properties | Fact | str | Iterable[Fact | str] | None = None,
     pace: Pace = Pace.SLOWEST,
     replicas: Iterable[str] = (),

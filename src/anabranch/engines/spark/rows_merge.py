@@ -113,7 +113,7 @@ def merge_of_changes(
     sequence: str | None,
     payload: str | Iterable[str] | None,
     disorder: int | timedelta | str | None,
-    policy: OutputPolicy | None,
+    policy: OutputPolicy | str | None,
     **settings: Any,
 ) -> RowsMerge:
     """The merge that the arguments of `merge_changes` describe; what is wrong in itself is refused."""

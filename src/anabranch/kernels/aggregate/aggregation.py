@@ -285,7 +285,7 @@ def _finish(one: Aggregate, of: Argument, kind: pa.DataType) -> Callable[[Slots]
             sums, squares = of.sums(), of.sums(squares=True)
             ddof, root = one.option("ddof"), one.function == "std"
             return lambda slots: Said(variances(sums, squares, of.count(slots), slots, ddof, root=root))
-        case "quantile":
+        case "approx_quantile":
             buckets = Buckets(one.option("error"))
             column = of.column(f"buckets {one.option('error')!r}", lambda: Counted(buckets.read))
             part = exact_part(one.option("q"))

@@ -23,7 +23,14 @@ from anabranch.kernels.merge.r3 import R3
 from anabranch.kernels.merge.r4 import R4
 from anabranch.kernels.merge.report import count_conduct, explanation, note_disagreements, status_of
 from anabranch.kernels.merge.saving import restore, saved
-from anabranch.kernels.merge.settings import REMEMBER, case_named, check_name, checked, columns_named
+from anabranch.kernels.merge.settings import (
+    REMEMBER,
+    case_named,
+    check_name,
+    checked,
+    columns_named,
+    policy_of,
+)
 from anabranch.kernels.merge.sides import Sides
 from anabranch.kernels.merge.status import Disagreement, Status
 from anabranch.kernels.merge.tally import Input, Tally
@@ -32,7 +39,7 @@ from anabranch.kernels.merge.widening import widened
 from anabranch.model.application import STABLE
 from anabranch.model.batch import Batch, Kind, concat
 from anabranch.model.identity import Words
-from anabranch.model.output_policy import FinalOnly, FirstThenFinal, OutputPolicy, Pace
+from anabranch.model.output_policy import FinalOnly, OutputPolicy, Pace
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.schema import Columns, conformed
 from anabranch.model.spelling import did_you_mean
@@ -73,7 +80,7 @@ class Merge:
     def __init__(
         self,
         case: Case | str | None = None,
-        policy: OutputPolicy | None = None,
+        policy: OutputPolicy | str | None = None,
         *,
         pace: Pace = Pace.SLOWEST,
         identity: Sequence[str] | None = None,
@@ -90,7 +97,7 @@ class Merge:
         among what comes out.
         """
         self.forced = case_named(case)
-        self.policy: OutputPolicy = checked("policy", policy or FirstThenFinal(), OutputPolicy)
+        self.policy: OutputPolicy = policy_of(policy)
         self.pace: Pace = checked("pace", pace, Pace)
         self.identity = columns_named(identity)
         self.remember: int = checked("remember", remember, int)

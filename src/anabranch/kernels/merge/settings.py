@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from anabranch.model.output_policy import POLICIES, Pace
+from anabranch.model.output_policy import FirstThenFinal, OutputPolicy, Pace, policy_named
 from anabranch.model.properties import Case, Fact, Properties
 from anabranch.model.validity import Drop, Policy, Quarantine, Raise
 
@@ -52,6 +52,13 @@ def case_named(case: Case | str | None) -> Case | None:
     return Case[str(case).upper()]
 
 
+def policy_of(value: OutputPolicy | str | None) -> OutputPolicy:
+    """An output policy, or the one that a word such as ``"final"`` names; None: `FirstThenFinal`."""
+    if isinstance(value, str):
+        return policy_named(value)
+    return checked("policy", FirstThenFinal() if value is None else value, OutputPolicy)
+
+
 def checked(name: str, value: Any, *kinds: type) -> Any:
     """A setting that is of one of its kinds."""
     if not isinstance(value, kinds):
@@ -68,8 +75,7 @@ def note_value(error: TypeError, name: str, given: object) -> None:
     if not isinstance(given, str):
         return
     answers = (Raise, Drop, Quarantine, Generalise) if name == "on_broken" else (Raise, Drop, Quarantine)
-    kinds = POLICIES if name == "policy" else {kind.__name__.lower(): kind for kind in answers}
-    values = {word: f"{kind.__name__}()" for word, kind in kinds.items()}
+    values = {kind.__name__.lower(): f"{kind.__name__}()" for kind in answers}
     if name == "pace":
         values = {pace.value: str(pace) for pace in Pace}
     meant = values.get(given.lower())
