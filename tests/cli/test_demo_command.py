@@ -64,7 +64,7 @@ def test_west_and_each_life_of_east_are_valid_streams(seed):
     relation(element(row) for row in said["east"] if row.said < DIES)
     back = [row for row in said["east"] if row.said >= RETURNS]
     assert [row.start for row in back if row.kind == "attach"] == [GUARANTEE]
-    shown = relation(element(row) for row in back if row.kind != "attach")
+    shown = relation(element(row) for row in back if row.kind not in ("detach", "attach"))
     whole = {(e.payload["sensor"], e.start, e.end) for e in shown.events()}
     assert whole >= {(one.sensor, one.start, one.end) for one in truth if one.end >= GUARANTEE}
     missed = {(one.sensor, one.start, one.end) for one in truth if DIES < one.end < GUARANTEE} - whole
@@ -81,8 +81,9 @@ def test_the_replicas_revise_in_different_ways_and_mean_the_same(seed):
         merger.attach(replica, properties="keyed")
     arrivals = [(row, replica) for replica, rows in said.items() for row in rows]
     for row, name in sorted(arrivals, key=lambda one: one[0].said):
-        if row.kind == "attach":
+        if row.kind == "detach":
             merged.apply(merger.detach(name))
+        elif row.kind == "attach":
             merged.apply(merger.attach(name, row.start, "keyed"))
         else:
             merged.apply(merger.push(name, [element(row)]))

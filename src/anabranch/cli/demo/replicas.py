@@ -49,7 +49,7 @@ def east(random: Random, truth: list[Reading]) -> list[Row]:
     )
     rows = [row for rows in heard.values() for row in rows if row.said < DIES]
     rows += _stables(15, STEP, DIES)
-    rows.append(Row(RETURNS, "attach", GUARANTEE))
+    rows += [Row(RETURNS, "detach", GUARANTEE), Row(RETURNS, "attach", GUARANTEE)]
     for reading, own in heard.items():
         if own[-1].said < DIES and reading.end >= DIES - REPEATS:
             rows += [replace(row, said=RETURNS + 1) for row in own]

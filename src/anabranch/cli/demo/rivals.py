@@ -68,7 +68,7 @@ def table(rows: Sequence[Row]) -> list[Reading]:
     """What a reader of these rows has in the end."""
     ends: dict[tuple[str | None, float | None, int], list[int]] = {}
     for row in rows:
-        assert row.end is not None or row.kind in ("stable", "attach")
+        assert row.end is not None or row.kind in ("stable", "detach", "attach")
         if row.kind == "insert" and row.end is not None:
             ends.setdefault(row.key, []).append(row.end)
         elif row.kind == "adjust" and row.end is not None and row.key in ends:
