@@ -1,7 +1,10 @@
 """What threads have read is taken in its order, and nothing is read once nobody wants it."""
 
+import sys
+
 from anabranch import Batch, Insert
 from anabranch.engines.embedded.inbox import Ended, Inbox
+from anabranch.engines.embedded.stopping import Stop
 
 FIRST, SECOND = ([Insert({"reading": start}, start, start + 1)] for start in (1, 2))
 
@@ -27,3 +30,20 @@ def test_who_waits_for_room_has_ended_once_an_inbox_is_closed():
         inbox.changed.wait_for(lambda: inbox.arrived)
     inbox.close()
     assert not inbox.threads["east"].is_alive()
+
+
+def test_a_stop_that_a_signal_asks_for_just_before_the_wait_ends_it():
+    stop = Stop()
+    inbox = Inbox({"east": []}, 1, stop)
+
+    def handler(frame, event, _):
+        """As the handler of a signal, between two lines of the thread that takes."""
+        if event == "return" and frame.f_code is Stop.asked.__code__:
+            sys.setprofile(None)
+            stop.ask()
+
+    sys.setprofile(handler)
+    try:
+        assert inbox.take() is None
+    finally:
+        sys.setprofile(None)

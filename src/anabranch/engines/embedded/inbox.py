@@ -18,6 +18,8 @@ from anabranch.engines.embedded.gathering import MOST, sort_of
 from anabranch.engines.embedded.stopping import Stop
 from anabranch.model.batch import Batch
 
+LOOK = 0.5
+"""Seconds after which a wait looks whether it was asked to stop."""
 MOMENT = 0.1
 """Seconds for which rows of an input are gathered before the next of them are taken."""
 
@@ -84,7 +86,8 @@ class Inbox:
                     return None
                 times = [self.taken[name] + MOMENT for name in self.gathering if name in self.taken]
                 times += [] if until is None else [until]
-                self.changed.wait(max(min(times) - monotonic(), 0.0) if times else None)
+                # The handler of a signal may ask for a stop here, and what it wakes does not wait yet.
+                self.changed.wait(max(min([*times, monotonic() + LOOK]) - monotonic(), 0.0))
                 if until is not None and monotonic() >= until:
                     self.stop.ask()
             self.arrived.remove(found)
