@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plan.plans import PLANS, diamond, filtered, merged, of_many, readings
 
+from anabranch.expressions.aggregates import count
 from anabranch.expressions.expression import col
 from anabranch.plan.build import source
 from anabranch.plan.explain import explained, known_of, one_line
@@ -90,6 +91,14 @@ def test_a_stream_that_promises_nothing_is_told_to_promise_nothing():
 def test_what_is_known_of_replicas_is_of_each():
     both = source("a", {"at": "int64", "who": "string"}, start="at", replica="who", disorder=5, lossy=True)
     assert known_of(both.node) == "each replica: insert only, points, may have holes"
+
+
+def test_a_window_without_groups_has_one_event_at_a_start():
+    points = source("a", {"at": "int64", "room": "string"}, start="at", disorder=1)
+    told = known_of(points.window(5).agg(n=count()).node)
+    assert "one event at a start" in told
+    assert "keyed by" not in told
+    assert "keyed by room" in known_of(points.window(5).group_by("room").agg(n=count()).node)
 
 
 def test_nothing_is_explained_by_no_words():

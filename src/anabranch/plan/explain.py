@@ -113,9 +113,10 @@ def known_of(node: Node) -> str:
     properties = node.properties
     words = [str(fact) for fact in _strongest(properties)]
     if properties.key is not None:
-        words = [word for word in words if word != str(Fact.KEYED)] + [
-            f"keyed by {one_line(', '.join(properties.key))}"
-        ]
+        keyed = (
+            f"keyed by {one_line(', '.join(properties.key))}" if properties.key else "one event at a start"
+        )
+        words = [word for word in words if word != str(Fact.KEYED)] + [keyed]
     words = words or ["adjusts in any order"]
     if properties.longest is not None:
         points = properties.longest == 1
