@@ -119,11 +119,14 @@ class Aggregating:
         return self._aggregate("n_unique")
 
     def approx_quantile(self, quantile: float, *, error: float = 0.01) -> Aggregate:
-        """The value that this part of all is at most, to a relative ``error``."""
+        """The value at the place ``quantile * (n - 1)``, rounded down, of all ``n`` in order, from place 0.
+
+        It is within a relative ``error`` of that value. Of two values, the median is the lesser.
+        """
         return self._aggregate("approx_quantile", q=quantile, error=error)
 
     def approx_median(self, *, error: float = 0.01) -> Aggregate:
-        """The value that half of all is at most, to a relative ``error``."""
+        """The value in the middle, of an even number the lesser of two, to a relative ``error``."""
         return self.approx_quantile(0.5, error=error)
 
     def top_k(self, k: int, *, carry: Iterable[str] = ()) -> Aggregate:
