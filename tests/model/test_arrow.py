@@ -379,3 +379,8 @@ def test_the_beginning_of_time_is_a_time_like_any_other():
 def test_the_clock_of_times_is_known_by_their_type(clock):
     kind = time_type(clock) or pa.int64()
     assert clock_of_elements(pa.schema([("kind", pa.string()), ("start", kind), ("end", kind)])) is clock
+
+
+def test_plain_rows_are_refused_with_the_source_that_reads_them():
+    with pytest.raises(SchemaError, match=r"at, level: plain rows are read by .*ab.columns\(rows\), start="):
+        list(batches(pa.table({"at": [1], "level": [2]})))

@@ -122,7 +122,18 @@ def _from_record_batch(rows: pa.RecordBatch) -> Batch:
     _check_names(names, "columns")
     for name in ("kind", "start", "end"):
         if name not in names:
-            raise SchemaError(f"column {name!r} is missing; the columns are {', '.join(names) or 'none'}")
+            way = (
+                ""
+                if name != "kind"
+                else ": plain rows are read by ab.source('rows', ab.columns(rows), start='…')"
+            )
+            error = SchemaError(
+                f"column {name!r} is missing; the columns are {', '.join(names) or 'none'}{way}"
+            )
+            if way:
+                error.add_note("A row of a stream of elements says what it is: insert, adjust or stable.")
+                error.add_note("Run the plan over plain rows: ab.run(source, {'rows': rows}).")
+            raise error
     kind = _kinds(rows.column("kind"))
     if "input" not in names:
         _check_no_controls(kind)
