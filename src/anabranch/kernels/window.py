@@ -197,15 +197,22 @@ class Window:
 
     def _touched(self, parts: Sequence[_Added]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The windows and groups that rows are in, each once, windows ascending."""
-        found: set[tuple[int, int]] = set()
-        for one in parts:
-            slots, first = np.unique(one.slots, return_index=True)
-            numbers = self.panes.tables.number[slots]
-            for pane, number in zip(one.panes[first].tolist(), numbers.tolist(), strict=True):
-                found.update((window, number) for window in self.times.windows_of(pane))
-        pairs = sorted(pair for pair in found if _lasts(self.times.lifetime(pair[0])))
-        columns = np.array(pairs, np.int64).reshape(-1, 2).T
-        return np.ascontiguousarray(columns[0]), columns[1].astype(np.int32)
+        slots = np.unique(np.concatenate([_NO_SLOTS, *(one.slots for one in parts)]), return_index=True)
+        panes = np.concatenate([np.empty(0, np.int64), *(one.panes for one in parts)])[slots[1]]
+        distinct, which = np.unique(panes, return_inverse=True)
+        spans = [self.times.windows_of(pane) for pane in distinct.tolist()]
+        first = np.array([span.start for span in spans], np.int64)[which]
+        counts = np.array([len(span) for span in spans], np.int64)[which]
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        windows = np.repeat(first, counts) + within
+        numbers = np.repeat(self.panes.tables.number[slots[0]], counts)
+        order = np.lexsort((numbers, windows))
+        windows, numbers = windows[order], numbers[order]
+        new = np.ones(len(windows), np.bool_)
+        new[1:] = (windows[1:] != windows[:-1]) | (numbers[1:] != numbers[:-1])
+        start, end = self._lifetimes(windows)
+        new &= start < end
+        return windows[new], numbers[new]
 
     def _rows(self, windows: NDArray[np.int64], numbers: NDArray[np.int32]) -> _Rows:
         """Some windows and groups, from their panes."""
