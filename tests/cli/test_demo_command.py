@@ -1,6 +1,7 @@
 """The demo: a scene whose truth is known, three ways to read it, a picture, and a real query on Spark."""
 
 import json
+import re
 import signal
 import xml.etree.ElementTree as ElementTree
 from itertools import pairwise
@@ -10,9 +11,10 @@ from random import Random
 import pytest
 from cli.spark_commands import are_gone, descendants, run, start
 
-from anabranch import FOREVER, Adjust, Insert, Merger, Relation, Stable, difference
+from anabranch import BEGINNING, FOREVER, Adjust, Insert, Merger, Relation, Stable, difference
 from anabranch.cli.demo import feed, rivals
-from anabranch.cli.demo.command import MARKER
+from anabranch.cli.demo.command import MARKER, Talk
+from anabranch.cli.demo.merging import MicroBatch
 from anabranch.cli.demo.picture import WIDTH, Result, drawn, text_width
 from anabranch.cli.demo.readings import LENGTH, SENSORS, Reading, readings
 from anabranch.cli.demo.replicas import DIES, GUARANTEE, RETURNS, Row, east, west
@@ -106,6 +108,15 @@ def test_a_replica_that_never_dies_is_followed_to_the_end():
     truth, said = scene(0)
     alone = rivals.leader_election({"west": said["west"]})
     assert judge(truth, rivals.table(alone)).exact
+
+
+def test_a_line_of_the_demo_shows_a_merge_that_is_stable_nowhere_yet(capsys):
+    talk = Talk(quiet=False)
+    for frontier in (BEGINNING, feed.moment(60), FOREVER):
+        talk.hear(MicroBatch(120, 0, "east", frontier, 8, 0, 0, 0, 0))
+    lines = capsys.readouterr().out.splitlines()
+    assert [re.split(r"\s{2,}", line.strip())[3] for line in lines] == ["nothing yet", "12:01:00", "the end"]
+    assert [one.get("frontier", "none") for one in talk.micro_batches] == ["none", feed.moment(60), None]
 
 
 def test_a_verdict_tells_missing_repeated_stale_and_spurious_apart():

@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     random = Random(options.seed)
     truth = readings(random)
     said = {"east": east(random, truth), "west": west(random, truth)}
-    talk = _Talk(quiet=options.json)
+    talk = Talk(quiet=options.json)
     talk.introduce(truth, said)
     deduplicated = _on_spark(place, truth, said, talk)
 
@@ -122,7 +122,7 @@ def _made_anew(place: Path) -> Path:
     return place
 
 
-def _on_spark(place: Path, truth: list[Reading], said: dict[str, list[Row]], talk: _Talk) -> list[Row]:
+def _on_spark(place: Path, truth: list[Reading], said: dict[str, list[Row]], talk: Talk) -> list[Row]:
     """Merge on Spark; the rows that de-duplication lets through."""
     from anabranch import spark as ab
     from anabranch.cli.demo import merging, rivals
@@ -142,7 +142,7 @@ def _on_spark(place: Path, truth: list[Reading], said: dict[str, list[Row]], tal
         end_jvm()
 
 
-class _Talk:
+class Talk:
     """What is printed on the way, and what of it is kept as figures."""
 
     def __init__(self, *, quiet: bool) -> None:
@@ -151,10 +151,12 @@ class _Talk:
         self.restarts: list[dict[str, Any]] = []
 
     def say(self, words: str = "") -> None:
+        """A line, unless only figures are asked for."""
         if not self.quiet:
             print(words, flush=True)
 
     def introduce(self, truth: list[Reading], said: dict[str, list[Row]]) -> None:
+        """The scene, before Spark starts."""
         from anabranch.cli.demo.readings import SENSORS, clock
         from anabranch.cli.demo.replicas import DIES, RETURNS
 
@@ -168,19 +170,20 @@ class _Talk:
         self.say("Spark starts, and then its workers; the first micro-batch takes longest.")
 
     def spark_is_there(self) -> None:
+        """The head of the table of micro-batches."""
         self.say(
             "A query on Spark merges both while the files appear; a line for each micro-batch:\n\n"
             "  clock     batch  leads  stable until  rows in  inserts  corrections"
         )
 
     def hear(self, one: MicroBatch | Restart) -> None:
+        """A line for a micro-batch or a restart, kept as figures too."""
         from dataclasses import asdict
 
-        from anabranch.cli.demo.feed import seconds
+        from anabranch.cli.demo.feed import stable_text
         from anabranch.cli.demo.merging import Restart
         from anabranch.cli.demo.readings import clock
         from anabranch.cli.display import time_field
-        from anabranch.model.time import FOREVER
 
         if isinstance(one, Restart):
             self.restarts.append(asdict(one))
@@ -190,10 +193,9 @@ class _Talk:
         fields = asdict(one)
         del fields["now"], fields["frontier"]
         self.micro_batches.append({"now": clock(one.now), **fields, **time_field("frontier", one.frontier)})
-        stable = "the end" if one.frontier == FOREVER else clock(seconds(one.frontier))
         self.say(
-            f"  {clock(one.now)}  {one.batch:>5}  {one.leader:<5}  {stable:<12}  {one.heard:>7}  "
-            f"{one.inserts:>7}  {one.adjusts:>11}{self._event(one.now)}"
+            f"  {clock(one.now)}  {one.batch:>5}  {one.leader:<5}  {stable_text(one.frontier):<12}  "
+            f"{one.heard:>7}  {one.inserts:>7}  {one.adjusts:>11}{self._event(one.now)}"
         )
 
     def _event(self, now: int) -> str:
@@ -204,6 +206,7 @@ class _Talk:
         return next((f"   {words[t]}" for t in words if now - MINUTE <= t < now), "")
 
     def conclude(self, count: int, verdicts: dict[str, Verdict], *, exact: bool) -> None:
+        """The table of the three ways, and whether the merge is exact."""
         from anabranch.cli.demo.rivals import TOLD_APART_BY, WATERMARK
         from anabranch.testing.leader_election import TIMEOUT
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anabranch.cli.demo.readings import BEGIN, LENGTH, Reading
+from anabranch.cli.demo.readings import BEGIN, LENGTH, Reading, clock
 from anabranch.cli.demo.replicas import Row
 from anabranch.model.elements import Event, Insert
 from anabranch.model.relation import Relation
-from anabranch.model.time import FOREVER, ticks
+from anabranch.model.time import BEGINNING, FOREVER, ticks
 
 if TYPE_CHECKING:
     from anabranch.model.batch import Batch
@@ -85,6 +85,16 @@ def moment(time: int) -> int:
 def seconds(time: int | None) -> int:
     """Ticks of a timestamp as seconds of the demo; an end that is null is open."""
     return FOREVER if time is None or time == FOREVER else (time - ticks(BEGIN)) // 1_000_000
+
+
+def stable_text(frontier: int) -> str:
+    """How far the merge is stable, as the demo shows it; before any stable there is no time to show.
+
+    >>> stable_text(moment(60)), stable_text(BEGINNING), stable_text(FOREVER)
+    ('12:01:00', 'nothing yet', 'the end')
+    """
+    ends = {BEGINNING: "nothing yet", FOREVER: "the end"}
+    return ends[frontier] if frontier in ends else clock(seconds(frontier))
 
 
 def written(folder: Path) -> Iterator[Batch]:
