@@ -39,7 +39,7 @@ from anabranch.model.rows import rows_without_columns
 from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING
 
-VERSION = 2
+VERSION = 3
 _NO_SLOTS = np.empty(0, np.int32)
 
 
@@ -183,7 +183,7 @@ class Window:
         if not len(rows):
             return None, bad
         numbers = self.groups.number(rows)
-        panes = rows.start // self.times.pane
+        panes = self.times.panes(rows.start)
         slots = self.panes.assign(
             self.panes.places(panes, self.groups.numbers.capacity), numbers, self.groups.references
         )

@@ -89,7 +89,7 @@ class Window(Aggregated):
         clock = clock_of(self.inputs[0].clock)
         size, every = (length_text(ticks, clock) for ticks in (self.times.size, self.times.every))
         times = f"window {size}" + ("" if size == every else f" every {every}")
-        panes = self.times.size // self.times.pane
+        panes = self.times.panes_in_window
         how = f", of {panes} panes" if panes > 1 else ""
         slide = ", said for its last slide" if self.times.slide else ""
         return f"{times}{self._what_is_said()}{how}{slide}{', early' if self.early else ''}"

@@ -2,11 +2,16 @@
 
 Window w is [w * every, w * every + size) for every whole number w. None begins before the first tick; an end
 beyond time is FOREVER. All is computed in whole numbers without limits.
+
+Every window is made of whole panes. Windows that do not overlap are one each; where these leave gaps, a
+pane has the gap behind its window, and no rows in it. Of windows that overlap, a slide is one pane where
+the size is a whole number of slides, and else two: the first is what is left of the size after whole slides
+(paired windows: Krishnamurthy, Wu and Franklin 2006). So a window has at most two panes a slide, whatever
+the lengths.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import gcd
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +27,6 @@ class WindowTimes:
     every: int
     slide: bool = False
     """What is said of a window is said for its last slide, and not for all of it."""
-
-    @property
-    def pane(self) -> int:
-        """How long a pane is: every window is made of whole ones; windows that do not overlap are one each.
-
-        Where these leave gaps, the pane has the gap behind its window, and no rows in it.
-        """
-        return self.every if self.tumbling else gcd(self.size, self.every)
 
     @property
     def tumbling(self) -> bool:
@@ -51,20 +48,33 @@ class WindowTimes:
         found = start >= self.earliest
         return found if self.size >= self.every else found & (start % self.every < self.size)
 
+    @property
+    def panes_in_window(self) -> int:
+        """How many panes a window is made of."""
+        if self.tumbling:
+            return 1
+        slides, rest = divmod(self.size, self.every)
+        return 2 * slides + 1 if rest else slides
+
+    def panes(self, start: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The panes that times are in."""
+        slide, rest = start // self.every, 0 if self.tumbling else self.size % self.every
+        return 2 * slide + (start % self.every >= rest) if rest else slide
+
     def windows_of(self, pane: int) -> range:
         """The windows that a pane is part of."""
+        first = BEGINNING // self.every + 1
         if self.tumbling:
             return range(max(pane, self.earliest // self.every), pane + 1)
-        begin = pane * self.pane
-        least = max(-((self.size - begin - self.pane) // self.every), BEGINNING // self.every + 1)
-        return range(least, begin // self.every + 1)
+        slides, rest = divmod(self.size, self.every)
+        if not rest:
+            return range(max(pane - slides + 1, first), pane + 1)
+        return range(max((pane + 1) // 2 - slides, first), pane // 2 + 1)
 
     def panes_of(self, window: int) -> range:
         """The panes of a window."""
-        if self.tumbling:
-            return range(window, window + 1)
-        begin = window * self.every // self.pane
-        return range(begin, begin + self.size // self.pane)
+        begin = window if self.tumbling or self.size % self.every == 0 else 2 * window
+        return range(begin, begin + self.panes_in_window)
 
     def bounds(self, window: int) -> tuple[int, int]:
         """Start and end of a window."""
