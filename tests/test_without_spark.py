@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 from shutil import copytree
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from pyarrow.parquet import read_table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -61,19 +63,44 @@ lossy = true
 [sink]
 path = "merged"
 """
+CHANGES = """
+[source]
+path = "logs"
+schema = "id bigint, v double"
+values = "debezium"
+
+[changes]
+key = "id"
+time = "time"
+disorder = "1 second"
+"""
+ENVELOPE = '{"before": null, "after": {"id": 1, "v": 2.5}, "op": "c", "ts_ms": 1772359200000}\n'
+TABLES = """
+[source.delta]
+tables = "lake"
+
+[changes]
+key = "id"
+time = "time"
+disorder = "1 second"
+"""
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A folder with feeds of two replicas, two jobs, and a start of Python without Spark."""
+    """Feeds of two replicas, a log of changes, a table, jobs over them, and Python without Spark."""
     (tmp_path / "hidden").mkdir()
     (tmp_path / "hidden" / "sitecustomize.py").write_text(HIDES)
     for replica, level in (("east", 4.5), ("west", 4.5)):
         feed = tmp_path / "feeds" / replica
         feed.mkdir(parents=True)
         (feed / "1.jsonl").write_text(f'{{"room": "A", "level": {level}, "at": 3}}\n')
-    (tmp_path / "plan.toml").write_text(PLAN)
-    (tmp_path / "merge.toml").write_text(MERGE)
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "1.jsonl").write_text(ENVELOPE)
+    rows = pa.table({"id": [1, 2], "left": [5, 8]})
+    write_deltalake(tmp_path / "lake", rows, configuration={"delta.enableChangeDataFeed": "true"})
+    for name, text in {"plan": PLAN, "merge": MERGE, "changes": CHANGES, "tables": TABLES}.items():
+        (tmp_path / f"{name}.toml").write_text(text)
     (tmp_path / "imports.py").write_text("import anabranch as ab\nfrom pyspark.sql import functions\n")
     return tmp_path
 
@@ -117,6 +144,29 @@ def test_a_plan_runs_in_this_process_without_spark(place):
     assert '"room":"A"' in done.stdout
 
 
+def test_the_job_that_init_writes_runs_without_spark(place):
+    for arguments in (("init", "x"), ("run", "x/job.toml", "--engine", "embedded")):
+        done = anabranch(place, *arguments)
+        assert done.returncode == 0, done.stderr
+    (merged,) = (place / "x" / "merged").glob("*-0000.jsonl")
+    assert len(merged.read_text().splitlines()) == 36
+
+
+@pytest.mark.parametrize(
+    ("name", "row"), [("merge", '"room":"A"'), ("changes", '"id":1'), ("tables", '"id":1')]
+)
+def test_a_merge_of_rows_or_of_changes_runs_in_this_process_without_spark(place, name, row):
+    (place / f"{name}.toml").write_text((place / f"{name}.toml").read_text().partition("[sink]")[0])
+    done = anabranch(place, "run", f"{name}.toml", "--engine", "embedded")
+    assert done.returncode == 0, done.stderr
+    assert row in done.stdout
+
+
+def test_a_merge_of_rows_is_explained_without_spark(place):
+    done = anabranch(place, "explain", "merge.toml")
+    assert done.returncode == 0, done.stderr
+
+
 def test_files_of_rows_are_merged_by_a_command_without_spark(place):
     for name in ("north", "south"):
         (place / f"{name}.csv").write_text("room,at\nA,2026-11-19 06:00:00\nB,2026-11-19 06:01:00\n")
@@ -153,10 +203,8 @@ def test_a_doctor_who_is_asked_for_spark_names_what_is_missing(place):
         ("demo",),
         ("run", "plan.toml"),
         ("run", "merge.toml"),
-        ("run", "merge.toml", "--engine", "embedded"),
         ("run", "merge.toml", "--check"),
         ("run", "imports.py"),
-        ("explain", "merge.toml"),
     ],
 )
 def test_a_command_that_needs_spark_says_so_in_one_line_with_the_way_out(place, arguments):

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from connectors.folder_reader import everything, reader
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, ReadMaxRows
 from pyspark.sql.types import StructType
 
@@ -218,7 +219,8 @@ def test_a_file_without_a_column_stops_the_query_and_is_named(tmp_path):
 
 def test_an_empty_folder_knows_no_replica_by_name(tmp_path):
     (tmp_path / "feeds").mkdir()
-    found = folder_columns(tmp_path / "feeds", StructType().add("at", "long"), by_replica=True)
+    columns = StructType().add("at", "long")
+    found = folder_columns(tmp_path / "feeds", columns, True, None, from_arrow_schema)
     assert (
         found.replicas == Folder(None, str(found.place), found.schema, {}, adds_replica=True).replicas == ()
     )

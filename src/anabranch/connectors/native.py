@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from anabranch.connectors.kafka.embedded import TopicFeeds
 from anabranch.connectors.kafka.formats import Arrow, Json
 from anabranch.engines.spark.columns import Columns
 from anabranch.engines.spark.plan_sources import element_columns
+from anabranch.engines.spark.session.row_types import arrow_schema, in_spark_form
 from anabranch.plan.node import PlanError
 from anabranch.plan.source import Source
 from anabranch.rows.layout import SINGLE
@@ -53,12 +55,13 @@ def native_columns(source: Source, described: Any, zone: str) -> Columns:
         case FolderFeeds():
             return _folder_columns(source, described, zone)
         case TopicFeeds():
-            from anabranch.connectors.kafka.topics import topic_columns
+            from anabranch.connectors.kafka.added_columns import topic_columns
 
             form = "debezium" if isinstance(described.format, Debezium) else ""
-            topics, schema = _one_or_all(described.topics), _topic_schema(source, described)
+            topics = _one_or_all(described.topics)
+            schema = arrow_schema(_topic_schema(source, described), zone)
             return topic_columns(schema, topics, form, described.key, described.timestamp, zone)
-    from anabranch.connectors.delta.feeds import change_columns
+    from anabranch.connectors.delta.changed_columns import change_columns
 
     tables = _one_or_all(described.tables)
     return change_columns(tables, described.op, described.time, described.version, zone)
@@ -75,14 +78,16 @@ def _folder_columns(source: Source, described: FolderFeeds, zone: str) -> Column
     from anabranch.connectors.folder.columns import folder_columns
 
     schema, by_replica = _folder_schema(source, described)
-    found = folder_columns(described.path, schema, by_replica, described.format)
+    columns = arrow_schema(schema, zone)
+    form = described.format
+    found = folder_columns(described.path, columns, by_replica, form, partial(in_spark_form, zone=zone), zone)
     return Columns(
         found.schema,
         zone,
         is_native=True,
         replica=REPLICA if found.adds_replica else None,
         replicas=found.replicas,
-        op=None if described.format is None else described.format.op,
+        op=None if form is None else form.op,
     )
 
 

@@ -62,14 +62,11 @@ def check_job(job: Job, *, embedded: bool = False, asks: bool = False) -> None:
 
 
 def needed_packages(job: Job, *, embedded: bool) -> dict[str, Callable[[], None]]:
-    """The packages that a job needs, and what raises where one is not installed.
-
-    The columns of the rows of a merge are known in types of Spark's, wherever it runs.
-    """
+    """The packages that a job needs, and what raises where one is not installed."""
     sources = [one for one in job.ends.values() if isinstance(one, SourceSection)]
     topics = [one.kafka for one in sources if one.kafka is not None]
     needed: dict[str, Callable[[], None]] = {}
-    if job.merges or not embedded:
+    if not embedded:
         needed |= dict.fromkeys(SPARK, check_spark)
     if topics or job.sink.kafka is not None:
         from anabranch.connectors.kafka.cluster import check_packages
@@ -116,7 +113,7 @@ def foreseen(job: Job, columns: Mapping[str, Columns]) -> Foreseen:
 
     Of sources that have no columns here nothing is known before Spark reads them.
     """
-    from pyspark.sql.types import StructType
+    import pyarrow as pa
 
     from anabranch.engines.spark.columns import Columns
     from anabranch.engines.spark.plan_sources import check_progress
@@ -126,7 +123,7 @@ def foreseen(job: Job, columns: Mapping[str, Columns]) -> Foreseen:
         query = query_of_columns(job.stream_over(columns), columns, **job.answers())
         return Foreseen(query.settings(), query.schema())
     if not isinstance(job.plan, Stream):
-        check_progress(Columns(StructType(), "UTC", is_native=False), job.plan.checked().layout)
+        check_progress(Columns(pa.schema([]), "UTC", is_native=False), job.plan.checked().layout)
     return Foreseen(None, None)
 
 

@@ -69,7 +69,7 @@ class DeltaSourceSection(Section):
 
     def columns(self, job: Job, zone: str) -> Columns:
         """The columns of its rows, without Spark."""
-        from anabranch.connectors.delta.feeds import change_columns
+        from anabranch.connectors.delta.changed_columns import change_columns
 
         time = self.time if isinstance(self.time, str) else None
         return change_columns(self._placed(job), self.op, time, self.version, zone)

@@ -11,6 +11,7 @@ from msgspec import field
 from anabranch.jobs.sections import Names, Section, one_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
@@ -117,9 +118,9 @@ class KafkaSourceSection(Section):
             return self.topics
         return {name: one if isinstance(one, str) else self._topic(one) for name, one in self.topics.items()}
 
-    def columns(self, job: Job, schema: StructType, zone: str) -> Columns:
+    def columns(self, job: Job, schema: pa.Schema, zone: str) -> Columns:
         """The columns of its rows, without Spark; files that it names are there."""
-        from anabranch.connectors.kafka.topics import topic_columns
+        from anabranch.connectors.kafka.added_columns import topic_columns
 
         for path in (self.avro_schema, *self.avro_schemas.values()):
             if path is not None:

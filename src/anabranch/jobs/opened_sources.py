@@ -5,6 +5,7 @@ A source of a plan names its columns; that of a merge has those of what is read.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,8 @@ from anabranch.jobs.program import in_program
 from anabranch.jobs.sections import ZONE
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
     from anabranch.engines.spark.columns import Columns
     from anabranch.engines.spark.native_source import NativeSource
@@ -158,18 +159,20 @@ def _columns_of_rows(job: Job, source: SourceSection, zone: str) -> Columns | No
         return None
     if source.delta is not None:
         return source.delta.columns(job, zone)
-    struct = None if source.schema is None else _struct(job, source.schema)
+    columns = None if source.schema is None else _declared_columns(job, source.schema, zone)
     if source.kafka is not None:
-        return None if struct is None else source.kafka.columns(job, struct, zone)
+        return None if columns is None else source.kafka.columns(job, columns, zone)
     from anabranch.connectors.files.debezium import Debezium
     from anabranch.connectors.folder.columns import folder_columns
     from anabranch.connectors.folder.reading import REPLICA
+    from anabranch.engines.spark.session.row_types import in_spark_form
 
     assert source.path is not None, "checked"
-    if source.schema is not None and struct is None:
+    if source.schema is not None and columns is None:
         return None
     form = None if source.values is None else Debezium()
-    found = folder_columns(job.place(source.path), struct, source.by_replica, form)
+    of_file = partial(in_spark_form, zone=zone)
+    found = folder_columns(job.place(source.path), columns, source.by_replica, form, of_file, zone)
     return Columns(
         found.schema,
         zone,
@@ -180,10 +183,10 @@ def _columns_of_rows(job: Job, source: SourceSection, zone: str) -> Columns | No
     )
 
 
-def _struct(job: Job, schema: str) -> StructType | None:
-    from anabranch.engines.spark.session.ddl import struct_of_ddl
+def _declared_columns(job: Job, schema: str, zone: str) -> pa.Schema | None:
+    from anabranch.engines.spark.session.ddl import columns_of_ddl
 
-    return None if "spark.sql.timestampType" in job.spark.settings() else struct_of_ddl(schema)
+    return None if "spark.sql.timestampType" in job.spark.settings() else columns_of_ddl(schema, zone)
 
 
 def zone_of_texts(job: Job, given: Any) -> str:

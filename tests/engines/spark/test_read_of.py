@@ -8,6 +8,7 @@ from anabranch import source
 from anabranch.engines.spark.columns import Columns
 from anabranch.engines.spark.plan_sources import check_readable, read_of
 from anabranch.engines.spark.planned_query import query_of_columns
+from anabranch.engines.spark.session.row_types import arrow_schema
 from anabranch.model.schema import SchemaError
 
 COLUMNS = {"at": "int64", "who": "string", "v": "string"}
@@ -25,7 +26,7 @@ def replicas(columns=COLUMNS, **more):
 
 
 def native(schema=SPARK, **more):
-    return Columns(schema, "UTC", is_native=True, **more)
+    return Columns(arrow_schema(schema, "UTC"), "UTC", is_native=True, struct=schema, **more)
 
 
 @pytest.mark.parametrize("how", ["of the source", "in a column"])

@@ -9,22 +9,19 @@ from typing import TYPE_CHECKING
 import msgspec
 import pyarrow as pa
 
+from anabranch.connectors.delta.changed_columns import REPLICA, described_columns
 from anabranch.connectors.delta.descriptions import EARLIEST, check_package, check_start, tables_named
 from anabranch.connectors.delta.source import NAME, ChangesSource, Feeds
-from anabranch.engines.spark.columns import Columns
 from anabranch.engines.spark.query.provenance import Provenance
 from anabranch.engines.spark.session.row_types import in_types
 from anabranch.engines.spark.session.session import tasks_of
 from anabranch.engines.spark.transport.packing import Packing
-from anabranch.model.schema import SchemaError
-from anabranch.rows.layout import SINGLE, Layout
+from anabranch.rows.layout import Layout
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-REPLICA = "replica"
-"""The column that holds the name of the table of each row."""
 VERSIONS_PER_TRIGGER = 100
 
 
@@ -105,87 +102,18 @@ def delta_changes(
     (the rows that are there now, then what changes), or a version. At most ``versions_per_trigger`` versions
     of each table are read per micro-batch.
     """
+    from pyspark.sql.pandas.types import from_arrow_schema
+
     check_package()
     named = tables_named(tables)
     if versions_per_trigger < 1:
         raise ValueError(f"versions_per_trigger is 1 or more, not {versions_per_trigger}")
     check_start(start)
-    struct, names = _described(named, op, time, version)
+    columns, names = described_columns(named, op, time, version)
+    struct = from_arrow_schema(columns)
     feeds = Feeds(named, _encoded(spark, struct), names, start, versions_per_trigger)
     spark.dataSource.register(ChangesSource)
     return DeltaChanges(spark, struct, feeds)
-
-
-def change_columns(
-    tables: str | Path | Iterable[str | Path] | Mapping[str, str | Path],
-    op: str,
-    time: str | None,
-    version: str | None,
-    zone: str,
-) -> Columns:
-    """The columns that `delta_changes` gives rows, without a session."""
-    check_package()
-    named = tables_named(tables)
-    struct, names = _described(named, op, time, version)
-    replica = names.get(REPLICA)
-    known = () if replica is None else tuple(named)
-    return Columns(struct, zone, is_native=True, replica=replica, replicas=known, op=op)
-
-
-def _described(
-    named: Mapping[str, str], op: str, time: str | None, version: str | None
-) -> "tuple[StructType, dict[str, str]]":
-    """The columns of changes of tables, and what those that are added are called."""
-    columns = _columns(named)
-    replica = None if list(named) == [SINGLE] else REPLICA
-    added = {"op": op, "time": time, "version": version, "replica": replica}
-    names = {what: name for what, name in added.items() if name is not None}
-    _check_names(columns, names)
-    return _struct(columns, names), names
-
-
-def _columns(tables: Mapping[str, str]) -> pa.Schema:
-    """The columns of the tables, which have the same."""
-    from anabranch.connectors.delta.reading import opened
-
-    found: dict[str, pa.Schema] = {}
-    for path in tables.values():
-        found[path] = opened(path).columns
-        first, columns = next(iter(found.items()))
-        for field in columns:
-            theirs = found[path].field(field.name) if field.name in found[path].names else None
-            if theirs is None or theirs.type != field.type:
-                what = "has none" if theirs is None else f"has {theirs.type}"
-                error = SchemaError(f"column {field.name!r} of {first} is {field.type}, and {path} {what}")
-                error.add_note("Replicas of one table have the same columns; cast or add it in the table.")
-                raise error
-    return columns
-
-
-def _check_names(columns: "pa.Schema", names: Mapping[str, str]) -> None:
-    lower = [name.lower() for name in columns.names]
-    for what, name in names.items():
-        if name.lower() in lower:
-            error = ValueError(f"{what} is the column {name!r}, and the table has one of that name")
-            error.add_note(
-                "Rename the column of the table."
-                if what == REPLICA
-                else f"Call the added one something else: {what}='…'."
-            )
-            raise error
-    if len(set(names.values())) < len(names):
-        raise ValueError(f"the columns that are added have different names, not {', '.join(names.values())}")
-
-
-def _struct(columns: "pa.Schema", names: Mapping[str, str]) -> "StructType":
-    from pyspark.sql.pandas.types import from_arrow_schema
-    from pyspark.sql.types import LongType, StringType, TimestampType
-
-    struct = from_arrow_schema(columns)
-    kinds = {"op": StringType(), "time": TimestampType(), "version": LongType(), "replica": StringType()}
-    for what, name in names.items():
-        struct = struct.add(name, kinds[what])
-    return struct
 
 
 def _encoded(spark: "SparkSession", struct: "StructType") -> str:

@@ -1,22 +1,18 @@
-"""The columns of a table with those that envelopes add, in types of Spark's."""
+"""The columns of a table with those that envelopes add, in types of Arrow's or of Spark's."""
 
-from typing import TYPE_CHECKING
+import pyarrow as pa
 
 from anabranch.connectors.files.debezium import Debezium
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+from anabranch.engines.spark.session.row_types import Held, with_columns
 
 
-def with_change(struct: "StructType", form: Debezium) -> "StructType":
+def with_change(columns: Held, form: Debezium, zone: str = "UTC") -> Held:
     """The columns of a table, and what happened to a row and when."""
-    from pyspark.sql.types import StringType, StructType, TimestampType
-
-    taken = [name for name in struct.names if name.lower() in (form.op.lower(), form.time.lower())]
+    taken = [name for name in columns.names if name.lower() in (form.op.lower(), form.time.lower())]
     if taken:
         error = ValueError(
             f"envelopes add the columns {form.op!r} and {form.time!r}, the table has {taken[0]!r}"
         )
         error.add_note("Call the added ones something else: format=Debezium(op='…', time='…').")
         raise error
-    return StructType(list(struct.fields)).add(form.op, StringType()).add(form.time, TimestampType())
+    return with_columns(columns, {form.op: pa.string(), form.time: pa.timestamp("us", zone)})

@@ -52,6 +52,7 @@ from anabranch.engines.spark.parcel_rows import parcel_columns, parcel_rows
 from anabranch.engines.spark.query.failure import errors_to_driver
 from anabranch.engines.spark.query.provenance import Provenance
 from anabranch.engines.spark.session.row_types import in_types
+from anabranch.engines.spark.session.schema_argument import struct_of
 from anabranch.engines.spark.session.session import tasks_of
 from anabranch.engines.spark.transport.packing import BYTES, Packing
 from anabranch.model.zones import zone_named
@@ -175,7 +176,10 @@ def folder(
     form = envelopes_named(format)
     if form is not None:
         options["envelopes"] = msgspec.json.encode(form).decode()
-    found = folder_columns(path, schema, by_replica, form)
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    struct = None if schema is None else struct_of(schema)
+    found = folder_columns(path, struct, by_replica, form, from_arrow_schema)
     if found.by_replica is not None:
         options["by_replica"] = "true" if found.by_replica else "false"
     spark.dataSource.register(FolderSource)

@@ -11,18 +11,17 @@ import pyarrow as pa
 
 from anabranch.connectors.files.debezium import Debezium
 from anabranch.connectors.files.envelope_columns import with_change
+from anabranch.connectors.kafka.added_columns import REPLICA, check_apart, with_extra
 from anabranch.connectors.kafka.cluster import SECONDS, Topic, check_packages
 from anabranch.connectors.kafka.descriptions import (
     beginning,
     format_named,
-    replicas_named,
     seconds,
     topics_named,
 )
 from anabranch.connectors.kafka.formats import Avro, check_package
 from anabranch.connectors.kafka.reading import Records
 from anabranch.connectors.kafka.source import NAME, Feeds, KafkaSource
-from anabranch.engines.spark.columns import Columns
 from anabranch.engines.spark.query.provenance import Provenance
 from anabranch.engines.spark.session.row_types import in_types
 from anabranch.engines.spark.session.schema_argument import struct_of
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-REPLICA = "replica"
-"""The column that holds the name of the replica of each row."""
 ROWS_PER_TRIGGER = 500_000
 
 
@@ -168,33 +165,7 @@ def kafka(
         seconds(patience),
     )
     spark.dataSource.register(KafkaSource)
-    return Kafka(spark, _with_extra(struct, extra), feeds, zone)
-
-
-def topic_columns(
-    schema: "StructType",
-    topics: str | Topic | Iterable[str] | Mapping[str, str | Topic],
-    form: str,
-    key: str | None,
-    timestamp: str | None,
-    zone: str,
-) -> Columns:
-    """The columns that `kafka` gives rows, without a session."""
-    extra = {"key": key, "timestamp": timestamp, "replica": REPLICA}
-    if list(replicas_named(topics)) == [SINGLE]:
-        extra["replica"] = None
-    change = Debezium() if form == "debezium" else None
-    struct = schema if change is None else with_change(schema, change)
-    _check_apart(struct, extra)
-    return Columns(
-        _with_extra(struct, extra),
-        zone,
-        is_native=True,
-        replica=extra["replica"],
-        replicas=() if extra["replica"] is None else tuple(replicas_named(topics)),
-        channels=True,
-        op=None if change is None else change.op,
-    )
+    return Kafka(spark, with_extra(struct, extra), feeds, zone)
 
 
 def _columns(
@@ -202,26 +173,8 @@ def _columns(
 ) -> Records:
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    _check_apart(struct, extra)
+    check_apart(struct, extra)
     if zone is not None:
         zone_named(zone)
     named = zone or spark.conf.get("spark.sql.session.timeZone")
     return Records(to_arrow_schema(struct, timezone=named), **extra)
-
-
-def _check_apart(struct: "StructType", extra: Mapping[str, str | None]) -> None:
-    for what, name in extra.items():
-        if name is not None and name in struct.names:
-            error = ValueError(f"{what} is the column {name!r}, and the values have one of that name")
-            error.add_note("Rename the column of the values, or leave it out of the schema.")
-            raise error
-
-
-def _with_extra(struct: "StructType", extra: Mapping[str, str | None]) -> "StructType":
-    from pyspark.sql.types import StringType, StructType, TimestampType
-
-    whole = StructType(list(struct.fields))
-    for what, name in extra.items():
-        if name is not None:
-            whole = whole.add(name, TimestampType() if what == "timestamp" else StringType())
-    return whole

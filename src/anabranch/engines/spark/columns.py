@@ -4,6 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
+from anabranch.engines.spark.session.row_types import arrow_schema
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
@@ -17,7 +21,8 @@ IN_PIPELINE = "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION"
 class Columns:
     """The columns of rows, whether or not there is a session to read them in."""
 
-    schema: "StructType"
+    schema: pa.Schema
+    """In the types in which Spark hands them to Python."""
     zone: str
     """The time zone of the session."""
     is_native: bool
@@ -31,6 +36,8 @@ class Columns:
     """Replicas of a native source may have several channels, each in its own order."""
     op: str | None = None
     """The column in which a native source says what was done to a row, if it adds one; never stable."""
+    struct: "StructType | None" = None
+    """The columns as Spark has them, where there is a session."""
 
 
 def columns_of(rows: "DataFrame | NativeSource") -> Columns:
@@ -39,15 +46,18 @@ def columns_of(rows: "DataFrame | NativeSource") -> Columns:
 
     zone = rows.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC"
     if isinstance(rows, DataFrame):
-        return Columns(rows.schema, zone, is_native=False, is_streaming=_is_streaming(rows))
+        streaming = _is_streaming(rows)
+        columns = arrow_schema(rows.schema, zone)
+        return Columns(columns, zone, is_native=False, is_streaming=streaming, struct=rows.schema)
     return Columns(
-        rows.schema,
+        arrow_schema(rows.schema, zone),
         zone,
         is_native=True,
         replica=rows.replica,
         replicas=rows.replicas,
         channels=rows.channels,
         op=rows.op,
+        struct=rows.schema,
     )
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from anabranch.engines.spark.columns import Columns, columns_of
 from anabranch.engines.spark.native_source import NativeSource
-from anabranch.engines.spark.session.row_types import arrow_schema, check_forms, in_types
+from anabranch.engines.spark.session.row_types import check_forms, in_types
 from anabranch.model.identity import identities
 from anabranch.model.schema import SchemaError
 from anabranch.model.spelling import did_you_mean
@@ -47,7 +47,7 @@ class Read:
     is_native: bool
     is_streaming: bool = True
     schema: "StructType | None" = None
-    """Its columns as Spark knows them; None: there is no Spark."""
+    """Its columns as Spark knows them; None: there is no session."""
     by_channels: bool = False
     """A replica may send through several channels, each in its own order."""
     instants: Mapping[str, pa.DataType] = field(default_factory=dict)
@@ -183,7 +183,7 @@ def as_read(source: Source, rows: "DataFrame | NativeSource") -> Read:
 
 def read_of(source: Source, given: Columns) -> Read:
     """A source as rows of these columns are read, which are not there yet."""
-    schema = arrow_schema(given.schema, given.zone)
+    schema = given.schema
     layout = layout_of(source)
     wanted = _wanted(source, layout)
     columns = pa.schema([_column(source.name, one, schema, given.zone) for one in wanted])
@@ -212,7 +212,7 @@ def read_of(source: Source, given: Columns) -> Read:
         ordered,
         given.is_native,
         given.is_streaming,
-        in_types(given.schema, instants),
+        None if given.struct is None else in_types(given.struct, instants),
         by_channels=channels,
         instants=instants,
     )

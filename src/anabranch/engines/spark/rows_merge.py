@@ -12,7 +12,6 @@ from anabranch.engines.spark.columns import Columns, columns_of
 from anabranch.engines.spark.frame import frame
 from anabranch.engines.spark.native_source import NativeSource
 from anabranch.engines.spark.plan_sources import check_progress, check_readable
-from anabranch.engines.spark.session.row_types import arrow_schema
 from anabranch.kernels.merge.settings import case_named, note_value, properties_of
 from anabranch.model.output_policy import OutputPolicy
 from anabranch.model.properties import Fact, Properties
@@ -52,14 +51,13 @@ class RowsMerge:
 
     def plan(self, rows: Columns) -> Stream:
         """The merge of rows of these columns; what they do not fit is refused."""
-        schema = arrow_schema(rows.schema, rows.zone)
-        self.layout.check(schema)
+        self.layout.check(rows.schema)
         check_progress(rows, self.layout)
         _check_replica_column(rows, self.layout)
         settings = dict(self.source)
         if not rows.is_streaming:
             settings["declared"] |= Properties.of(Fact.PUNCTUATED)
-        source = Source(name=ROWS_SOURCE, columns=schema, layout=self.layout, replicas=True, **settings)
+        source = Source(name=ROWS_SOURCE, columns=rows.schema, layout=self.layout, replicas=True, **settings)
         return Stream((MergeChanges if source.of_changes else Merge)(inputs=(source,), **self.merge))
 
     def frame(self, rows: "DataFrame | NativeSource", rows_per_parcel: int) -> "DataFrame":

@@ -1,21 +1,38 @@
-"""Columns and their types as Spark writes them, read without Spark: mistakes are told before it starts.
+"""Columns and their types as Spark writes them, read without Spark into the types it hands to Python.
 
 What is not understood here is for Spark to read.
 """
 
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from anabranch.engines.spark.session.row_types import PRECISION, list_of, map_of
 from anabranch.errors import AnabranchError
 from anabranch.model.spelling import did_you_mean
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import DataType, StructType
 
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\w+|[<>(),:])")
 _OTHERS = "char varchar character numeric dec interval void variant time geometry geography object"
 """Types of Spark's that are left to it."""
+_PLAIN: dict[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "byte": pa.int8(),
+    "smallint": pa.int16(),
+    "short": pa.int16(),
+    "int": pa.int32(),
+    "integer": pa.int32(),
+    "bigint": pa.int64(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "real": pa.float32(),
+    "double": pa.float64(),
+    "date": pa.date32(),
+    "timestamp_ntz": pa.timestamp("us"),
+    "string": pa.string(),
+    "binary": pa.binary(),
+}
+_INSTANTS = ("timestamp", "timestamp_ltz")
 
 
 class UnknownTypeError(AnabranchError, ValueError):
@@ -26,8 +43,14 @@ class _NotReadError(AnabranchError):
     """A text that is for Spark to read."""
 
 
-def struct_of_ddl(text: str) -> "StructType | None":
-    """The columns of a text such as ``sensor string, at timestamp``; None where only Spark can tell."""
+def columns_of_ddl(text: str, zone: str) -> pa.Schema | None:
+    """The columns of a text such as ``sensor string, at timestamp``; None where only Spark can tell.
+
+    ``zone`` is the time zone in which instants are shown.
+
+    >>> columns_of_ddl("sensor string, at timestamp", "UTC").types
+    [DataType(string), TimestampType(timestamp[us, tz=UTC])]
+    """
     words: list[str] = []
     place = 0
     while text[place:].strip():
@@ -37,19 +60,18 @@ def struct_of_ddl(text: str) -> "StructType | None":
         words.append(found[1])
         place = found.end()
     try:
-        return _Parser(words, text).columns()
+        return pa.schema(_Parser(words, text, zone).columns())
     except (_NotReadError, IndexError):
         return None
 
 
 class _Parser:
-    def __init__(self, words: list[str], text: str) -> None:
+    def __init__(self, words: list[str], text: str, zone: str) -> None:
         self.words, self.text, self.at = words, text, 0
+        self.plain = _PLAIN | dict.fromkeys(_INSTANTS, pa.timestamp("us", zone))
 
-    def columns(self, closed_by: str | None = None) -> "StructType":
-        from pyspark.sql.types import StructType
-
-        struct = StructType()
+    def columns(self, closed_by: str | None = None) -> list[pa.Field]:
+        fields: list[pa.Field] = []
         while True:
             name = self._take()
             if not re.fullmatch(r"`.*`|\w+", name, re.DOTALL):
@@ -63,48 +85,47 @@ class _Parser:
                 nullable = False
             if self._next().lower() == "comment":
                 self.at += 2
-            struct = struct.add(name.strip("`").replace("``", "`"), kind, nullable)
+            fields.append(pa.field(name.strip("`").replace("``", "`"), kind, nullable))
             if self.at == len(self.words) and closed_by is None:
-                return struct
+                return fields
             after = self._take()
             if after == closed_by:
-                return struct
+                return fields
             if after != ",":
                 raise _NotReadError
 
-    def _type(self) -> "DataType":
-        from pyspark.sql import types as t
-
+    def _type(self) -> pa.DataType:
         word = self._take()
         match word.lower():
             case "decimal":
                 if self._next() != "(":
-                    return t.DecimalType()
+                    return pa.decimal128(10, 0)
                 self._take()
-                precision, scale = int(self._take()), 0
+                precision, scale = self._number(), 0
                 if self._take() == ",":
-                    scale = int(self._take())
+                    scale = self._number()
                     self._expect(")")
-                return t.DecimalType(precision, scale)
+                if not 0 <= scale <= precision <= PRECISION or precision == 0:
+                    raise _NotReadError
+                return pa.decimal128(precision, scale)
             case "array":
                 self._expect("<")
                 inside = self._type()
                 self._expect(">")
-                return t.ArrayType(inside)
+                return list_of(inside)
             case "map":
                 self._expect("<")
                 key = self._type()
                 self._expect(",")
                 value = self._type()
                 self._expect(">")
-                return t.MapType(key, value)
+                return map_of(key, value)
             case "struct":
                 self._expect("<")
-                return self.columns(">")
-        plain = _plain()
-        if word.lower() in plain:
-            return plain[word.lower()]()
-        raise self._unknown(word, [*plain, "decimal", "array", "map", "struct"])
+                return pa.struct(self.columns(">"))
+        if word.lower() in self.plain:
+            return self.plain[word.lower()]
+        raise self._unknown(word, [*self.plain, "decimal", "array", "map", "struct"])
 
     def _unknown(self, word: str, known: list[str]) -> Exception:
         if not word.isidentifier() or word.lower() in _OTHERS.split():
@@ -115,6 +136,12 @@ class _Parser:
         )
         error.add_note("Write it as 'sensor string, at timestamp'.")
         return error
+
+    def _number(self) -> int:
+        word = self._take()
+        if not word.isdecimal():
+            raise _NotReadError
+        return int(word)
 
     def _take(self) -> str:
         self.at += 1
@@ -127,28 +154,3 @@ class _Parser:
         for word in words:
             if self._take().lower() != word:
                 raise _NotReadError
-
-
-def _plain() -> dict[str, Callable[[], "DataType"]]:
-    from pyspark.sql import types as t
-
-    return {
-        "boolean": t.BooleanType,
-        "tinyint": t.ByteType,
-        "byte": t.ByteType,
-        "smallint": t.ShortType,
-        "short": t.ShortType,
-        "int": t.IntegerType,
-        "integer": t.IntegerType,
-        "bigint": t.LongType,
-        "long": t.LongType,
-        "float": t.FloatType,
-        "real": t.FloatType,
-        "double": t.DoubleType,
-        "date": t.DateType,
-        "timestamp": t.TimestampType,
-        "timestamp_ltz": t.TimestampType,
-        "timestamp_ntz": t.TimestampNTZType,
-        "string": t.StringType,
-        "binary": t.BinaryType,
-    }

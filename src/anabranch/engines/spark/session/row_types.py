@@ -1,14 +1,79 @@
 """Which types Spark and Python have for columns of each other, and which can be merged."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
 from anabranch.model.schema import SchemaError
 
+PRECISION = 38
+"""Digits that a decimal of Spark's has at most."""
+
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
+
+Held = TypeVar("Held", pa.Schema, "StructType")
+"""Columns in types of Arrow's or of Spark's."""
+
+
+def in_spark_form(columns: pa.Schema, zone: str) -> pa.Schema:
+    """The columns in the types in which Spark hands them to Python, known without Spark.
+
+    ``zone`` is that of the session, in which Spark shows instants. A type that Spark has not stays as it is.
+
+    >>> in_spark_form(pa.schema([("at", pa.timestamp("ns", "UTC")), ("n", pa.int8())]), "Asia/Tokyo").types
+    [TimestampType(timestamp[us, tz=Asia/Tokyo]), DataType(int8)]
+    """
+    return pa.schema([pa.field(one.name, _spark_form(one.type, zone), one.nullable) for one in columns])
+
+
+def _spark_form(dtype: pa.DataType, zone: str) -> pa.DataType:
+    types = pa.types
+    if types.is_dictionary(dtype):
+        return _spark_form(dtype.value_type, zone)
+    if types.is_large_string(dtype):
+        return pa.string()
+    if types.is_large_binary(dtype) or types.is_fixed_size_binary(dtype):
+        return pa.binary()
+    if types.is_timestamp(dtype):
+        return pa.timestamp("us", None if dtype.tz is None else zone)
+    if types.is_time64(dtype):
+        return pa.time64("ns")
+    if types.is_duration(dtype):
+        return pa.duration("us")
+    if types.is_decimal(dtype) and dtype.precision <= PRECISION:
+        return pa.decimal128(dtype.precision, dtype.scale)
+    if types.is_list(dtype) or types.is_large_list(dtype) or types.is_fixed_size_list(dtype):
+        return list_of(_spark_form(dtype.value_type, zone), dtype.value_field.nullable)
+    if types.is_map(dtype):
+        key, value = _spark_form(dtype.key_type, zone), _spark_form(dtype.item_type, zone)
+        return map_of(key, value, dtype.item_field.nullable)
+    if types.is_struct(dtype):
+        return pa.struct(list(in_spark_form(pa.schema(list(dtype)), zone)))
+    return dtype
+
+
+def list_of(values: pa.DataType, nullable: bool = True) -> pa.DataType:
+    """A list of such values as Spark hands it to Python."""
+    return pa.list_(pa.field("element", values, nullable))
+
+
+def map_of(keys: pa.DataType, values: pa.DataType, nullable: bool = True) -> pa.DataType:
+    """A map as Spark hands it to Python."""
+    return pa.map_(pa.field("key", keys, False), pa.field("value", values, nullable))
+
+
+def with_columns(columns: Held, added: Mapping[str, pa.DataType]) -> Held:
+    """The columns and those that are added to them, in types of Arrow's or of Spark's as they are."""
+    if isinstance(columns, pa.Schema):
+        return pa.schema([*columns, *added.items()])
+    from pyspark.sql.types import StructType
+
+    struct = StructType(list(columns.fields))
+    for name, dtype in added.items():
+        struct = struct.add(name, spark_type(dtype, f"column {name!r}"))
+    return struct
 
 
 def arrow_schema(schema: "StructType", zone: str | None) -> pa.Schema:
