@@ -18,10 +18,12 @@ from anabranch.engines.embedded.job import open as open_job
 from anabranch.engines.embedded.job_status import JobStatus
 from anabranch.engines.embedded.live import WAITING
 from anabranch.engines.embedded.live import live as run_live
+from anabranch.engines.embedded.positions import Positions
 from anabranch.engines.embedded.run import ROWS
 from anabranch.engines.embedded.run import run as run_passes
 from anabranch.engines.embedded.stopping import Stop
 from anabranch.kernels.merge.status import Comparing, Status
+from anabranch.kernels.store.saved import to_bytes
 from anabranch.model.batch import Batch, concat
 from anabranch.model.clock import Clock
 from anabranch.model.clock_columns import clock_of, time_type
@@ -37,10 +39,12 @@ class Run(Iterator[Any]):
     It is read once. Closing it, or leaving the ``with`` that it stands in, closes what is read.
     """
 
-    def __init__(self, job: Job, output: Generator[dict[str, Batch], None, None], stop: Stop) -> None:
+    def __init__(
+        self, job: Job, output: Generator[dict[str, Batch], None, None], stop: Stop, positions: Positions
+    ) -> None:
         self.job = job
         """The plan as it is after the last batch: its `status`, and its `dump` until all has ended."""
-        self._output, self._stop = output, stop
+        self._output, self._stop, self._positions = output, stop, positions
         self._reading = threading.Lock()
         self._closing = False
 
@@ -65,6 +69,28 @@ class Run(Iterator[Any]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def state(self) -> bytes:
+        """The state of the plan after the last batch, and how far its files have been read.
+
+        ``run(plan, inputs, state=run.state)`` goes on from there: the output until then and the output of
+        that run are what one run gives. Iterables have no positions: the next run is given what comes after.
+        Keep the state together with the output until then, so that after a crash both are there or neither.
+        """
+        if not self._reading.acquire(blocking=False):
+            error = RuntimeError(
+                "the state of a run is that after a batch, and the next batch is being waited for: "
+                "it may have been used already, and not been given out"
+            )
+            error.add_note(
+                "Take it between two batches, in the thread that reads; or stop() it and wait for its end."
+            )
+            raise error
+        try:
+            return to_bytes(self.job.passes.saved() | self._positions.saved())
+        finally:
+            self._reading.release()
 
     @property
     def clock(self) -> Clock:
@@ -149,8 +175,10 @@ def run(
     gives one by one are gathered: up to 4,096, and of a live one for at most 0.1 seconds. ``progress`` is
     told how much has been read, from 0 to 1.
 
-    ``state`` is what `Job.dump` gave, and inputs then are what comes after. With ``finish=False`` sources are
-    not taken to be over when they have been read, so ``run(…).job`` can be dumped, and go on another time.
+    ``state`` is what `Run.state` gave: files and folders are read from where that run had read them, and
+    iterables are what comes after; or what `Job.dump` gave, and all inputs are what comes after. With
+    ``finish=False`` sources are not taken to be over when they have been read: a line or file that is not
+    complete yet is left, and another run goes on from ``run.state``.
     What is invalid, breaks a promise or is late is answered as in `open`.
 
     >>> import anabranch as ab
@@ -171,14 +199,28 @@ def run(
     seconds = _seconds(timeout, live=live)
     job = open_job(streams, state, on_invalid=on_invalid, on_broken=on_broken, on_late=on_late)
     read = {name: _read(given, job.passes.sources.get(name)) for name, given in inputs.items()}
-    stop = Stop()
+    stop, positions = Stop(), Positions(job.passes.positions)
     if live:
         output = run_live(
-            job.passes, read, waiting=waiting, timeout=seconds, on_failure=on_failure, stop=stop
+            job.passes,
+            read,
+            waiting=waiting,
+            timeout=seconds,
+            on_failure=on_failure,
+            stop=stop,
+            positions=positions,
         )
     else:
-        output = run_passes(job.passes, read, rows=rows, finish=finish, progress=progress, stop=stop)
-    return Run(job, output, stop)
+        output = run_passes(
+            job.passes,
+            read,
+            rows=rows,
+            finish=finish,
+            progress=progress,
+            stop=stop,
+            positions=positions,
+        )
+    return Run(job, output, stop, positions)
 
 
 def _seconds(timeout: float | timedelta | str | None, *, live: bool) -> float | None:

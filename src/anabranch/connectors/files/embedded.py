@@ -1,9 +1,10 @@
 """Files as the source of a plan in this process: of elements, or of rows where columns have meanings."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +13,10 @@ from anabranch.connectors.files.formats import ROW_ENDINGS, STANDARD
 from anabranch.connectors.files.json_rows import as_written, differs_in_lines
 from anabranch.connectors.files.local_path import local_path
 from anabranch.connectors.files.reading import Source as Recorded
-from anabranch.connectors.folder.row_feeds import row_intakes, rows_in
-from anabranch.engines.embedded.feeds import Extent, Feed, Reading
+from anabranch.connectors.files.written_folder import written_files
+from anabranch.connectors.folder.file_sequence import row_feed
+from anabranch.connectors.folder.reading import end_mark
+from anabranch.engines.embedded.feeds import Extent, Feed, Mark, Positioned, Reading
 from anabranch.engines.embedded.intake import Intake, element_intake
 from anabranch.model.batch import Batch
 from anabranch.model.origin import Origin
@@ -34,10 +37,7 @@ class FileFeeds:
         """The file, from its first row to its last."""
         if source.layout is None:
             return [element_feed(source, [self.path], self.replica)]
-        files = [_readable(local_path(self.path))]
-        extent = Extent(rows_in(files))
-        rows = row_intakes(source, self.replica, files, extent)
-        return [Feed(source.name, rows, self.replica, extent=extent, again=True)]
+        return [row_feed(source, self.replica, [_readable(local_path(self.path))], reading)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,36 @@ def element_feed(source: Source, paths: Iterable[str], replica: str = "") -> Fee
     sizes = [0 if one.path == STANDARD else _size(Path(one.path)) for one in recorded]
     extent = Extent(sum(sizes))
     again = all(one.path != STANDARD for one in recorded)
+
+    def after(place: Any, used: int) -> Iterator[Intake | Mark]:
+        return _elements(source, recorded, sizes, extent, replica, _first(recorded, place, used))
+
     items = _elements(source, recorded, sizes, extent, replica)
-    return Feed(source.name, items, replica, extent=extent, again=again)
+    positioned = Positioned("files of elements", after) if again else None
+    return Feed(source.name, items, replica, extent=extent, again=again, positioned=positioned)
+
+
+def _first(recorded: Sequence[Recorded], place: Mapping[str, Any], used: int) -> int:
+    """The number of the file in a mark, if it is as it was or has only grown."""
+    number, name, size = place["number"], place["file"], place["size"]
+    path = Path(recorded[number].path) if number < len(recorded) else None
+    if path is not None and path.name == name and (not used or _mark_of(path, size) == place["ends"]):
+        return int(number)
+    now = "is missing now" if path is None else f"is {path} now"
+    error = ValueError(
+        f"file {number + 1} of elements was {name!r} with {size} bytes, and {now}, which is not the same: "
+        "elements would be read twice, or not at all"
+    )
+    error.add_note("Put it back as it was, and give what is new a later name; or begin without a state.")
+    raise error
+
+
+def _mark_of(path: Path, size: int) -> int:
+    """A checksum by which a file is known again, and by its first file a folder that a sink writes."""
+    if not path.is_dir():
+        return end_mark(path, size)
+    files = written_files(str(path))
+    return crc32(files[0].name.encode()) if files and size else 0
 
 
 def _size(path: Path) -> int:
@@ -91,10 +119,20 @@ def _size(path: Path) -> int:
 
 
 def _elements(
-    source: Source, recorded: Iterable[Recorded], sizes: Iterable[int], extent: Extent, replica: str
-) -> Iterator[Intake]:
-    before = 0
-    for one, size in zip(recorded, sizes, strict=True):
+    source: Source,
+    recorded: Sequence[Recorded],
+    sizes: Sequence[int],
+    extent: Extent,
+    replica: str,
+    first: int = 0,
+) -> Iterator[Intake | Mark]:
+    before = extent.done = sum(sizes[:first])
+    for file, (one, size) in enumerate(zip(recorded, sizes, strict=True)):
+        if file < first:
+            continue
+        if one.path != STANDARD:
+            path = Path(one.path)
+            yield Mark({"file": path.name, "number": file, "size": size, "ends": _mark_of(path, size)})
         broken: list[Violation] = []
         number = 0
         for part in one.batches(policy=Quarantine(broken.append), progress=_Within(extent, before, size)):

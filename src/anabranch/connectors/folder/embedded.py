@@ -8,28 +8,21 @@ there when the run begins; a live one is looked at again and again, for files wi
 that were appended to the last, of the replicas that are there when it begins.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from anabranch.connectors.files.debezium import Debezium, envelopes_named
 from anabranch.connectors.files.embedded import element_feed
-from anabranch.connectors.files.formats import ENDINGS, UnknownFormatError, format_of
+from anabranch.connectors.files.formats import ENDINGS, UnknownFormatError
 from anabranch.connectors.files.local_path import local_path, path_meant
 from anabranch.connectors.files.written_folder import written_files
-from anabranch.connectors.folder.growing import is_unfinished, lines_before, readable
+from anabranch.connectors.folder.file_sequence import row_feed
 from anabranch.connectors.folder.listing import Listing, listing
-from anabranch.connectors.folder.reading import end_mark
-from anabranch.connectors.folder.row_feeds import file_range, range_intakes, row_intakes, rows_in
-from anabranch.engines.embedded.feeds import Extent, Feed, Reading
-from anabranch.engines.embedded.intake import Intake
-from anabranch.engines.embedded.stopping import Stop
+from anabranch.engines.embedded.feeds import Feed, Reading
 from anabranch.plan.node import PlanError
 from anabranch.plan.source import Source
 from anabranch.rows.layout import SINGLE
-
-PAUSE = 0.5
-"""Seconds between looks at a live folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,37 +62,10 @@ class FolderFeeds:
         return files
 
     def _feed(self, source: Source, replica: str, files: Sequence[Path], reading: Reading) -> Feed:
-        if reading.live:
-            return Feed(source.name, self._growing(source, replica, reading.stop), replica, again=True)
-        extent = Extent(rows_in(files))
-        rows = row_intakes(source, replica, files, extent, envelopes=self.format)
-        return Feed(source.name, rows, replica, extent=extent, again=True)
+        def look() -> Mapping[str, Path]:
+            return listing(self.path).files.get(replica or SINGLE, {})
 
-    def _growing(self, source: Source, replica: str, stop: Stop) -> Iterator[Intake]:
-        """The files of a replica, and what is added to them, until a stop."""
-        last, number, read = "", -1, 0
-        while True:
-            now = listing(self.path).files.get(replica or SINGLE, {})
-            names = [name for name in now if name >= last]
-            for name in names:
-                file, is_last = now[name], name == names[-1]
-                if is_unfinished(file):
-                    break
-                if name != last:
-                    last, number, read = name, number + 1, 0
-                elif not format_of(name).is_text:
-                    continue
-                part = file_range(source, replica, file, number, self.format)
-                if format_of(name).is_text:
-                    end = readable(file, is_last=is_last)
-                    if end <= read:
-                        continue
-                    mark, first = end_mark(file, end), lines_before(file, read)
-                    part = replace(part, begin=read, end=end, mark=mark, first=first)
-                    read = end
-                yield from range_intakes(source, part)
-            if stop.wait(PAUSE):
-                return
+        return row_feed(source, replica, files, reading, look=look, envelopes=self.format)
 
     def _of_elements(self, source: Source) -> list[Feed]:
         """Recorded elements: what a sink wrote, or files in the order of their names."""

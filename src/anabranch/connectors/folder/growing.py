@@ -89,12 +89,17 @@ def continues(place: Mapping[str, Any], file: Path | None, *, is_last: bool) -> 
     """Lines were appended to the file that was read last; raises where it is another file now."""
     if file is None or "size" not in place or file.stat().st_size <= place["size"]:
         return False
-    if end_mark(file, place["size"]) != place["ends"]:
+    check_kept(file, place["size"], place["ends"])
+    return readable(file, is_last=is_last) > place["size"]
+
+
+def check_kept(file: Path, end: int, ends: int) -> None:
+    """Raise where what was read of a file, up to ``end``, has changed."""
+    if end_mark(file, end) != ends:
         error = ValueError(f"lines are appended to {file} or it stays, and what was read of it has changed")
-        error.add_note(f"Put it back as it was, its first {place['size']} bytes, and append to them; or give")
+        error.add_note(f"Put it back as it was, its first {end} bytes, and append to them; or give")
         error.add_note("what is new a file of its own, with a later name.")
         raise error
-    return readable(file, is_last=is_last) > place["size"]
 
 
 def lines_before(file: Path, end: int) -> int:

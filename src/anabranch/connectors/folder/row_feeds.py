@@ -1,6 +1,6 @@
-"""Rows of files, one file after the other, as a plan in this process takes them in."""
+"""Rows of a file as a plan in this process takes them in."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,24 +26,6 @@ ROWS, BYTES = 16_384, 16 << 20
 def rows_in(files: Iterable[Path]) -> int:
     """How many rows some files have, lines that are none among them."""
     return sum(rows_of_file(str(file)) for file in files)
-
-
-def row_intakes(
-    source: Source,
-    replica: str,
-    files: Sequence[Path],
-    extent: Extent | None = None,
-    *,
-    first: int = 0,
-    envelopes: Debezium | None = None,
-) -> Iterator[Intake]:
-    """What the files of a replica say; ``first`` is the number of the first of them.
-
-    No replica: the rows say whose they are.
-    """
-    for number, file in enumerate(files, first):
-        part = file_range(source, replica, file, number, envelopes)
-        yield from range_intakes(source, part, extent)
 
 
 def file_range(

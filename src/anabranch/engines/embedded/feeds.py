@@ -4,7 +4,7 @@ An iterable is one feed. A mapping from names of replicas to iterables is one fo
 read (files, topics, tables) makes its own.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -26,6 +26,30 @@ class Extent:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """Stands between the pieces of a feed: what comes next can be read again from a place."""
+
+    place: Any
+    """Plain values, as JSON has them."""
+
+    def __len__(self) -> int:
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Positioned:
+    """How a feed that gives marks is read from one of them."""
+
+    kind: str
+    """What is read, for people; places of one kind mean nothing in another."""
+    after: Callable[[Any, int], Iterable[Any]]
+    """What it gives from the place in a mark on, after which so many rows were used: if any were, the same
+    pieces as before. It raises where that has changed."""
+    joins: bool = False
+    """It may appear after others of its source were read, and is read from its beginning."""
+
+
+@dataclass(frozen=True, slots=True)
 class Feed:
     """One channel of a source, and what it says."""
 
@@ -38,6 +62,8 @@ class Feed:
     """None: nobody knows where it ends."""
     again: bool = False
     """It can be read again."""
+    positioned: Positioned | None = None
+    """None: it gives no marks, and another run is given what comes after."""
     part: str = ""
     """Which one it is of those that are read for a source, where several are of one channel."""
 
@@ -60,8 +86,15 @@ class Reading:
 
     live: bool = False
     """They are followed; else read up to where they end now."""
+    finish: bool = True
+    """Where they are not followed, they are over at their ends."""
     stop: Stop = field(default_factory=Stop)
     """Ends feeds that are followed."""
+
+    @property
+    def waits(self) -> bool:
+        """What is not complete yet is left for later."""
+        return self.live or not self.finish
 
 
 @runtime_checkable

@@ -74,14 +74,18 @@ def _merged(
 
 
 def in_turn(
-    pieces: Mapping[str, Iterator[_Piece]], reached: Callable[[str], int], ends_time: Callable[[_Piece], bool]
+    pieces: Mapping[str, Iterator[_Piece]],
+    reached: Callable[[str], int],
+    ends_time: Callable[[_Piece], bool],
+    before: Mapping[str, int] | None = None,
 ) -> Generator[tuple[str, _Piece | None], None, None]:
     """Pieces of several inputs, always the next of the one that has ``reached`` least; at its end None.
 
     Of several that have reached as much it is the one that has given the least, and then the first. A piece
     that ``ends_time`` begins with a stable(FOREVER): it waits until all others have come to theirs.
+    ``before``: how much those that go on have given.
     """
-    given, held = dict.fromkeys(pieces, 0), dict[str, _Piece]()
+    given, held = dict.fromkeys(pieces, 0) | dict(before or {}), dict[str, _Piece]()
     sending, closing = set(pieces), set[str]()
     while sending:
         name = min(

@@ -10,9 +10,10 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from time import monotonic
 from typing import Any
 
-from anabranch.engines.embedded.feeds import Feed, Reading, enter, feeds_of
+from anabranch.engines.embedded.feeds import Feed, Mark, Reading, enter, feeds_of
 from anabranch.engines.embedded.inbox import Ended, Inbox
 from anabranch.engines.embedded.passes import Passes
+from anabranch.engines.embedded.positions import Positions
 from anabranch.engines.embedded.run import ended
 from anabranch.engines.embedded.stopping import Stop
 from anabranch.model.batch import Batch
@@ -30,6 +31,7 @@ def live(
     timeout: float | None = None,
     on_failure: Callable[[str, BaseException], object] | None = None,
     stop: Stop | None = None,
+    positions: Positions | None = None,
 ) -> Generator[dict[str, Batch], None, None]:
     """What comes out of a plan, by output, as its sources speak.
 
@@ -37,12 +39,14 @@ def live(
     error is raised when all others have ended. It is over when all feeds are, when it is asked to ``stop``,
     and after a ``timeout`` in seconds: the plan stays as it is after the last piece, and all that came of it
     has been given out. What was read until then of feeds that cannot be read again is used first. Closing the
-    generator closes the feeds.
+    generator closes the feeds. ``positions`` say from where feeds are read, and follow how far.
     """
     if waiting < 1:
         raise ValueError(f"an input is read at least 1 piece ahead, not {waiting}")
     reading = Reading(live=True, stop=Stop() if stop is None else stop)
-    return _live(passes, feeds_of(passes, inputs, reading), waiting, timeout, on_failure, reading.stop)
+    positions = Positions() if positions is None else positions
+    feeds = positions.resumed(feeds_of(passes, inputs, reading))
+    return _live(passes, feeds, waiting, timeout, on_failure, reading.stop, positions)
 
 
 def _live(
@@ -52,6 +56,7 @@ def _live(
     timeout: float | None,
     on_failure: Callable[[str, BaseException], object] | None,
     stop: Stop,
+    positions: Positions,
 ) -> Generator[dict[str, Batch], None, None]:
     failures: dict[str, BaseException] = {}
     speaking = {feed.label: feed for feed in feeds}
@@ -65,7 +70,10 @@ def _live(
             label, said = taken
             if label not in speaking:
                 continue
-            output, error = _taken(passes, speaking[label], said)
+            if isinstance(said, Mark):
+                positions.mark(speaking[label], said)
+                continue
+            output, error = _taken(passes, speaking[label], said, positions)
             yield from _some(output)
             if error is None and not isinstance(said, Ended):
                 continue
@@ -77,19 +85,24 @@ def _live(
                 on_failure(label, error)
             if stop.asked():
                 continue
-            yield from _some(ended(passes, feed, speaking.values(), closes=False))
+            output = ended(passes, feed, speaking.values(), closes=False)
+            if error is None:
+                positions.end(feed)
+            yield from _some(output)
     finally:
         inbox.close()
     if failures:
         raise _first(failures)
 
 
-def _taken(passes: Passes, feed: Feed, said: Any) -> tuple[dict[str, Batch], BaseException | None]:
+def _taken(
+    passes: Passes, feed: Feed, said: Any, positions: Positions
+) -> tuple[dict[str, Batch], BaseException | None]:
     """What comes out, and why the input has failed if it has."""
     if isinstance(said, Ended):
         return {}, said.error
     try:
-        return passes.push(feed.source, said, feed.replica or None), None
+        return positions.push(passes, feed, said), None
     except InvalidElementError as refused:
         return refused.output or {}, refused
     except (ValueError, TypeError, OverflowError) as refused:

@@ -33,6 +33,9 @@ from anabranch.rows.row_keys import RowKeys
 
 VERSION = 2
 _JOB = "job"
+_CLOSED = "closed"
+POSITIONS = "positions"
+"""The section of a state that says where its inputs had been read."""
 _WAY_OUT = "open the plan again with what dump() gave last, and push again what was pushed since then"
 
 
@@ -50,6 +53,8 @@ class Passes:
     def __init__(self, outputs: Mapping[str, Node], state: bytes | None, answers: Answers) -> None:
         self.outputs = dict(outputs)
         states = None if state is None else self._states(state)
+        self.positions = None if states is None else states.pop(POSITIONS, None)
+        """Where the inputs had been read, if the state is of a run and says so."""
         self.drive = Drive(outputs, states)
         self.flow, self.gates, self.sources = self.drive.flow, self.drive.gates, self.drive.sources
         self.answers = answers
@@ -159,14 +164,21 @@ class Passes:
     def dump(self) -> bytes:
         """The state as bytes, from which `Stream.open` goes on as if nothing had happened."""
         self._check_open()
+        return to_bytes(self.saved())
+
+    def saved(self) -> dict[str, State]:
+        """The sections of the state; that of a plan that is closed is closed where it is opened."""
+        self.check_usable()
         values = {
             "settings": state_settings(self.outputs),
             "received": self.received,
             "stables": self.stables,
             "owed": {name: len(parts) for name, parts in self.owed.items()},
         }
+        if self.closed:
+            values[_CLOSED] = True
         owed = [part.to_arrow() for parts in self.owed.values() for part in parts]
-        return to_bytes({_JOB: State(VERSION, values, owed), **self.drive.saved()})
+        return {_JOB: State(VERSION, values, owed), **self.drive.saved()}
 
     def _states(self, state: bytes) -> dict[str, State]:
         """The sections of a state, once it is known to be of this plan."""
@@ -182,6 +194,7 @@ class Passes:
     def _resume(self, saved: State) -> None:
         self.received |= saved.values["received"]
         self.stables |= saved.values["stables"]
+        self.closed = _CLOSED in saved.values
         batches = list(saved.batches)
         for name, count in saved.values["owed"].items():
             self.owed[name] = [Batch.from_arrow(batches.pop(0)) for _ in range(count)]

@@ -13,12 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from anabranch.engines.embedded.feeds import Feed, Reading, enter, feeds_of
+from anabranch.engines.embedded.feeds import Feed, Mark, Reading, enter, feeds_of
 from anabranch.engines.embedded.gathering import MOST, gathered
 from anabranch.engines.embedded.in_step import end_of_time, in_turn
 from anabranch.engines.embedded.inbox import close, items_of
 from anabranch.engines.embedded.intake import Intake
 from anabranch.engines.embedded.passes import Passes
+from anabranch.engines.embedded.positions import Positions
 from anabranch.engines.embedded.stopping import Stop
 from anabranch.model.batch import Batch
 from anabranch.model.relation import as_batch
@@ -39,20 +40,22 @@ def run(
     finish: bool = True,
     progress: Callable[[float], object] | None = None,
     stop: Stop | None = None,
+    positions: Positions | None = None,
 ) -> Generator[dict[str, Batch], None, None]:
     """What comes out of a plan, by output, as its sources are read to their ends.
 
     ``progress`` is told how much of what has a known size has been read, from 0 to 1. Unless they are to
     ``finish``, sources stay as they are after their last row, and the plan can be dumped. So they do where it
-    is asked to ``stop``.
+    is asked to ``stop``. ``positions`` say from where feeds are read, and follow how far.
     """
     if rows < 1:
         raise ValueError(f"a push has at least 1 row or element, not {rows}")
-    reading = Reading(stop=Stop() if stop is None else stop)
-    feeds = feeds_of(passes, inputs, reading)
+    reading = Reading(finish=finish, stop=Stop() if stop is None else stop)
+    positions = Positions() if positions is None else positions
+    feeds = positions.resumed(feeds_of(passes, inputs, reading))
     if len(feeds) == 1 and rows == ROWS:
         rows = ALONE
-    return _run(passes, feeds, rows, progress, reading.stop, finish=finish)
+    return _run(passes, feeds, rows, progress, reading.stop, positions, finish=finish)
 
 
 def _run(
@@ -61,6 +64,7 @@ def _run(
     rows: int,
     progress: Callable[[float], object] | None,
     stop: Stop,
+    positions: Positions,
     *,
     finish: bool,
 ) -> Generator[dict[str, Batch], None, None]:
@@ -70,22 +74,27 @@ def _run(
         enter(passes, feeds)
         if stop.asked():
             return
-        for label, piece in in_turn(slices, lambda one: sending[one].reached(passes), _ends_time):
+        turns = in_turn(slices, lambda one: sending[one].reached(passes), _ends_time, positions.given())
+        for label, piece in turns:
             feed = sending[label]
+            if isinstance(piece, Mark):
+                positions.mark(feed, piece)
+                continue
             output: dict[str, Batch] = {}
             if piece is not None:
-                output = passes.push(feed.source, piece, feed.replica or None)
+                output = positions.push(passes, feed, piece)
             else:
                 del sending[label]
                 if finish:
                     output = ended(passes, feed, sending.values(), closes=True)
+                    positions.end(feed)
             if progress is not None:
                 progress(_done(feeds))
             if any(len(batch) for batch in output.values()):
                 yield output
             if stop.asked():
                 return
-        if finish and not feeds:
+        if finish and not feeds and not passes.closed:
             yield passes.close()
     finally:
         for source in slices.values():
@@ -117,6 +126,9 @@ def _slices(source: Source, feed: Feed, rows: int) -> Iterator[Any]:
     items = items_of(feed.items)
     try:
         for item, count in gathered(items, min(rows, MOST)):
+            if isinstance(item, Mark):
+                yield item
+                continue
             if isinstance(item, Intake):
                 yield from filter(len, item.cut(end_of_time))
                 continue
