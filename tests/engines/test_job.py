@@ -1,5 +1,7 @@
 """A plan in this process: what is pushed comes out in its own form, refused, or owed; never lost."""
 
+from html import escape
+
 import pyarrow as pa
 import pytest
 
@@ -219,6 +221,15 @@ def test_a_source_that_the_plan_has_not_is_named_with_those_it_has():
     with pytest.raises(PlanError, match="no source 'reading'") as caught:
         job.push("reading", [])
     assert "'readings'" in caught.value.__notes__[0]
+
+
+def test_a_status_shows_itself_in_a_notebook_as_it_prints():
+    job = readings("a<b").open()
+    job.push("a<b", [event("A", 1, 3, 9), Stable(5)])
+    status = job.status()
+    shown = status._repr_html_()
+    assert shown.startswith("<pre>a&lt;b: 2 in, stable to 5\n")
+    assert shown.removeprefix("<pre>").removesuffix("</pre>") == escape(str(status))
 
 
 def test_status_says_how_far_each_part_is():

@@ -1,6 +1,7 @@
 """What a job is doing: how far its sources and outputs are, and what its operators hold."""
 
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING
 
 from anabranch.kernels.aggregate.window_times import outside_windows
@@ -93,6 +94,9 @@ class JobStatus:
         lines += [f"refused: {count:,} {rule}" for rule, count in self.refused.items()]
         lines += self.remarks()
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 def status_of(passes: "Passes") -> JobStatus:
