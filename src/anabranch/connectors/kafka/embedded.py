@@ -6,20 +6,20 @@ one is followed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pyarrow as pa
 
 from anabranch.connectors.files.debezium import Debezium
 from anabranch.connectors.files.values import Format
-from anabranch.connectors.kafka.cluster import SECONDS, Cluster, Positions, Topic, check_packages
+from anabranch.connectors.kafka.cluster import SECONDS, Cluster, Positions, Topic, TopicError, check_packages
 from anabranch.connectors.kafka.descriptions import beginning, format_named, seconds, topics_named
 from anabranch.connectors.kafka.formats import Arrow, Avro, Json, check_package
 from anabranch.connectors.kafka.reading import ROWS_OF_RECORD, Reader, RecordRange, Records
-from anabranch.engines.embedded.feeds import Extent, Feed, Reading
+from anabranch.engines.embedded.feeds import Extent, Feed, Mark, Positioned, Reading
 from anabranch.engines.embedded.intake import Intake, read_intake
-from anabranch.engines.embedded.stopping import Stop
 from anabranch.model.origin import Origin
 from anabranch.plan.node import PlanError
 from anabranch.plan.source import Source
@@ -81,18 +81,30 @@ class TopicFeeds:
         replica = "" if name == SINGLE else name
         # Where rows name their channels, or who sent them, a partition is no channel that is waited for.
         own = source.has_channels() or (source.replicated and not replica)
+        joined = cluster.begins(partitions)
+        identity = cluster.identity()
         for number in partitions:
             part = RecordRange(name, number, begins[number], ends[number])
             channel = "" if own else f"{self.topics[name].name}-{number}"
             label = f"{self.topics[name].name}[{number}]"
-            part_label = label if own else ""
-            if reading.live:
-                items = self._followed(source, reader, cluster, part, label, reading.stop)
-                yield Feed(source.name, items, replica, channel, again=True, part=part_label)
-            else:
-                extent = Extent(max(part.end - part.begin, 0))
-                items = _intakes(source, reader, part, label, extent)
-                yield Feed(source.name, items, replica, channel, extent, again=True, part=part_label)
+            extent = None if reading.live else Extent(max(part.end - part.begin, 0))
+            records = _Partition(source, reader, cluster, part, label, identity, reading, extent)
+            positioned = Positioned(
+                "a partition of Kafka",
+                records.again,
+                records.place(part.begin, part.end),
+                records.place(joined[number], part.end),
+            )
+            yield Feed(
+                source.name,
+                records.read(part.begin, part.end),
+                replica,
+                channel,
+                extent,
+                again=True,
+                positioned=positioned,
+                part=label if own else "",
+            )
 
     def _begins(self, cluster: Cluster, partitions: list[int]) -> Positions:
         match self.start:
@@ -103,35 +115,62 @@ class TopicFeeds:
             case text:
                 return cluster.since(datetime.fromisoformat(text), partitions)
 
-    def _followed(
-        self, source: Source, reader: Reader, cluster: Cluster, first: RecordRange, label: str, stop: Stop
-    ) -> Iterator[Intake]:
-        """The records of a partition, and those that come, until a stop."""
-        begin, end = first.begin, first.end
+
+@dataclass(frozen=True, slots=True)
+class _Partition:
+    """A partition of a topic, which is followed where it is read live."""
+
+    source: Source
+    reader: Reader
+    cluster: Cluster
+    part: RecordRange
+    label: str
+    identity: str
+    """Of the topic."""
+    reading: Reading
+    extent: Extent | None
+
+    def place(self, begin: int, end: int) -> dict[str, str | int]:
+        """A place: records from one offset to another are read together."""
+        return {"topic": self.identity, "next": begin, "end": end}
+
+    def again(self, place: Mapping[str, Any], used: int) -> Iterator[Intake | Mark]:
+        """The records from a place on."""
+        if place["topic"] != self.identity:
+            error = TopicError(
+                f"{self.label} was read up to {place['next']} in a topic that was deleted, and another has "
+                "its name now: its offsets mean other records"
+            )
+            error.add_note("Begin without a state, or give the new topic as another input.")
+            raise error
+        if self.extent is not None:
+            self.extent.done += max(place["next"] - self.part.begin, 0)
+        return self.read(place["next"], place["end"] if used else self.part.end)
+
+    def read(self, begin: int, end: int) -> Iterator[Intake | Mark]:
+        """The records from one offset to another, then those after it: to the end, or to a stop."""
+        last = None if self.reading.live else self.part.end
         while True:
             if end > begin:
-                yield from _intakes(
-                    source, reader, RecordRange(first.replica, first.partition, begin, end), label
-                )
+                yield from self._range(begin, end)
                 begin = end
-            elif stop.wait(PAUSE):
+            elif last is not None or self.reading.stop.wait(PAUSE):
                 return
-            end = cluster.ends([first.partition])[first.partition]
+            number = self.part.partition
+            end = self.cluster.ends([number])[number] if last is None else last
 
-
-def _intakes(
-    source: Source, reader: Reader, part: RecordRange, label: str, extent: Extent | None = None
-) -> Iterator[Intake]:
-    if part.end <= part.begin:
-        return
-    for turn in reader.reads([part], ROWS, BYTES):
-        for read in turn:
-            offsets = read.sequence // ROWS_OF_RECORD if reader.several else read.sequence
-            origin = Origin(offsets, None, (label,)) if source.reads.sequence is None else None
-            taken = read_intake(source, read, origin)
-            if extent is not None:
-                extent.done += len(taken)
+    def _range(self, begin: int, end: int) -> Iterator[Intake | Mark]:
+        yield Mark(self.place(begin, end))
+        part = replace(self.part, begin=begin, end=end)
+        for read, after in self.reader.lots(part, ROWS, BYTES):
+            offsets = read.sequence // ROWS_OF_RECORD if self.reader.several else read.sequence
+            origin = Origin(offsets, None, (self.label,)) if self.source.reads.sequence is None else None
+            taken = read_intake(self.source, read, origin)
+            if self.extent is not None:
+                self.extent.done += len(taken)
             yield taken
+            yield Mark(self.place(after, end))
+        yield Mark(self.place(end, end))
 
 
 def kafka(

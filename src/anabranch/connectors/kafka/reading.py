@@ -105,19 +105,26 @@ class Reader:
                 for part, consumer in zip(group, consumers, strict=True)
             )
             for turn in zip_longest(*said):
-                yield [read for read in turn if read is not None]
+                yield [lot[0] for lot in turn if lot is not None]
 
-    def _lots(self, part: RecordRange, consumer: "Consumer", rows: int, size: int) -> Iterator[Read]:
+    def lots(self, part: RecordRange, rows: int, size: int) -> Iterator[tuple[Read, int]]:
+        """What a range says, lot by lot, and the offset after each lot."""
+        with _consumers([self.topics[part.replica]]) as consumers:
+            yield from self._lots(part, consumers[0], rows, size)
+
+    def _lots(
+        self, part: RecordRange, consumer: "Consumer", rows: int, size: int
+    ) -> Iterator[tuple[Read, int]]:
         waiting: list[Message] = []
         held = 0
         for message in self._messages(part, consumer):
             waiting.append(message)
             held += len(message.value() or b"")
             if len(waiting) >= rows or held >= size:
-                yield self._read(part, waiting)
+                yield self._read(part, waiting), _after(waiting)
                 waiting, held = [], 0
         if waiting:
-            yield self._read(part, waiting)
+            yield self._read(part, waiting), _after(waiting)
 
     def _messages(self, part: RecordRange, consumer: "Consumer") -> "Iterator[Message]":
         """The records of a range; offsets without a record are passed over."""
@@ -177,6 +184,11 @@ class Reader:
             codes = pa.repeat(pa.scalar(0, pa.int32()), rows.num_rows)
             columns.append(pa.DictionaryArray.from_arrays(codes, [part.replica]))
         return pa.RecordBatch.from_arrays(columns, names=self.records.schema().names)
+
+
+def _after(messages: "list[Message]") -> int:
+    """The offset after the last of some records."""
+    return int(messages[-1].offset() or 0) + 1
 
 
 def _within(origin: NDArray[np.int64]) -> NDArray[np.int64]:

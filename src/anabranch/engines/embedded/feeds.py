@@ -45,8 +45,11 @@ class Positioned:
     after: Callable[[Any, int], Iterable[Any]]
     """What it gives from the place in a mark on, after which so many rows were used: if any were, the same
     pieces as before. It raises where that has changed."""
-    joins: bool = False
-    """It may appear after others of its source were read, and is read from its beginning."""
+    begin: Any = None
+    """The place in which it begins, where it may begin elsewhere another time."""
+    joins: Any = None
+    """The place from which it is read where it appears after others of its replica were read; None: it is
+    another input then."""
 
 
 @dataclass(frozen=True, slots=True)

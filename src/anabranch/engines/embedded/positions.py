@@ -72,8 +72,7 @@ class Positions:
             self._check(positioned)
         self.unknown = [feed.label for feed in feeds if feed.again and feed.positioned is None]
         for label, feed in positioned.items():
-            assert feed.positioned is not None
-            self.now[label] = self.before.get(label) or Position(feed.positioned.kind)
+            self.now[label] = self.before.get(label) or self._first(feed)
         return [self._resumed(feed) for feed in feeds if not self._has_ended(feed.label)]
 
     def mark(self, feed: Feed, mark: Mark) -> None:
@@ -102,6 +101,11 @@ class Positions:
         """How many rows each feed has given."""
         return {label: position.given for label, position in self.now.items()}
 
+    def _first(self, feed: Feed) -> Position:
+        assert feed.positioned is not None
+        place = feed.positioned.joins if self.before else None
+        return Position(feed.positioned.kind, feed.positioned.begin if place is None else place)
+
     def _has_ended(self, label: str) -> bool:
         return label in self.now and self.now[label].ended
 
@@ -120,9 +124,12 @@ class Positions:
                     f"the state has a position of {label!r} ({position.kind}), and no such input is given: "
                     f"its remaining rows would be lost. {_AS_BEFORE}"
                 )
+        read = {(feed.source, feed.replica) for label, feed in feeds.items() if label in self.before}
         for label, feed in feeds.items():
             assert feed.positioned is not None
-            if label not in self.before and not feed.positioned.joins:
+            if label not in self.before and not (
+                feed.positioned.joins is not None and (feed.source, feed.replica) in read
+            ):
                 raise StateFormatError(
                     f"the state has no position of {label!r} ({feed.positioned.kind}), so the run before did "
                     f"not read this input, and its rows may be behind the others. {_AS_BEFORE}"
