@@ -54,6 +54,27 @@ def test_a_path_with_nothing_but_zips_becomes_empty():
     assert said.stdout == "''\n"
 
 
+@pytest.mark.parametrize(
+    ("module", "printed"),
+    [("pyspark.sql.streaming.transform_with_state_driver_worker", ""), ("pyspark.daemon", "printed\n")],
+)
+def test_the_worker_that_prints_its_every_step_is_silent_but_for_errors(tmp_path, module, printed):
+    place = tmp_path.joinpath(*module.split(".")).with_suffix(".py")
+    place.parent.mkdir(parents=True)
+    for folder in place.relative_to(tmp_path).parents[:-1]:
+        (tmp_path / folder / "__init__.py").touch()
+    place.write_text("import sys\nprint('printed')\nprint('an error', file=sys.stderr)\n")
+    said = subprocess.run(
+        [SCRIPT, "-m", module],
+        env={OWN: sys.executable},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (said.stdout, said.stderr) == (printed, "an error\n")
+
+
 def test_workers_on_this_machine_are_started_by_the_script_and_others_by_name():
     name_worker_python("local[2]")
     assert named() == (SCRIPT, sys.executable)

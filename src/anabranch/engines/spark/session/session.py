@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anabranch.engines.spark.session.jvm import check_java, start_jvm
+from anabranch.engines.spark.session.quiet import quiet
 from anabranch.engines.spark.session.worker_python import name_worker_python
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def session(
 
     ``shards`` is how many parts the state has and how many tasks work on it, the cores if None. A checkpoint
     keeps the number it was begun with. ``log`` is a file for what Spark and its workers say, which is on
-    standard error otherwise; it counts for the first session of a process.
+    standard error otherwise; it counts for the first session of a process. Lines that Spark
+    logs of every query though nothing is wrong are in neither.
     """
     from pyspark.sql import SparkSession
 
@@ -63,6 +65,7 @@ def session(
     for key, value in settings.items():
         builder = builder.config(key, value)
     made = builder.getOrCreate()
+    quiet(made)
     if shards is not None or SHARDS not in (config or {}):
         cores = max(made.sparkContext.defaultParallelism, 1)
         made.conf.set(SHARDS, cores if shards is None else shards)
