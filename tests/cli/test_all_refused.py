@@ -14,11 +14,11 @@ from anabranch.jobs.job_file import read_job
     [
         ({}, False),
         ({"quarantined": 3}, True),
-        ({"heard": 3, "quarantined": 3}, True),
-        ({"heard": 3, "quarantined": 1, "dropped": 2}, True),
-        ({"heard": 4, "quarantined": 3}, False),
-        ({"heard": 3, "quarantined": 3, "said": 1}, False),
-        ({"heard": 3, "quarantined": 3, "advanced": True}, False),
+        ({"received": 3, "quarantined": 3}, True),
+        ({"received": 3, "quarantined": 1, "dropped": 2}, True),
+        ({"received": 4, "quarantined": 3}, False),
+        ({"received": 3, "quarantined": 3, "emitted": 1}, False),
+        ({"received": 3, "quarantined": 3, "advanced": True}, False),
     ],
 )
 def test_all_was_refused_where_rows_were_and_none_came_out_or_moved_the_stable(counts, is_all):

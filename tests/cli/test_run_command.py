@@ -218,10 +218,15 @@ def status(**changes):
         "gone": replica(-(2**63), None, attached=False),
         "new": replica(-(2**63), None, joined=False),
     }
-    heard, said = {"insert": 1000, "adjust": 200, "stable": 34}, {"insert": 600, "adjust": 9, "stable": 1}
+    received = {"insert": 1000, "adjust": 200, "stable": 34}
+    emitted = {"insert": 600, "adjust": 9, "stable": 1}
     fields = {"quarantined": 3, "live": 5, "state_bytes": 1_234_567, "replicas": replicas}
     return Status(
-        **({"batch": 7, "case": "R3", "frontier": noon, "heard": heard, "said": said} | fields | changes)
+        **(
+            {"batch": 7, "case": "R3", "frontier": noon, "received": received, "emitted": emitted}
+            | fields
+            | changes
+        )
     )
 
 

@@ -18,8 +18,8 @@ def replica(frontier=NOON, **changes):
     return Replica(frontier, 0, True, True, **(dict.fromkeys(COUNTS, 0) | changes))
 
 
-def status(heard=None, **replicas):
-    return Status(0, "R4", NOON, heard or {}, {"insert": 5}, 1, 0, 0, replicas, dropped=520)
+def status(received=None, **replicas):
+    return Status(0, "R4", NOON, received or {}, {"insert": 5}, 1, 0, 0, replicas, dropped=520)
 
 
 def test_what_a_complete_leader_removed_is_told_with_the_way_out():

@@ -242,4 +242,4 @@ def test_a_query_sets_every_bad_record_aside_with_its_place_and_merges_the_other
     assert all(one["reason"] and one["replica"] == "east" for one in refused.values())
     told = [status for progress in query.recentProgress if (status := status_in(progress))]
     assert sum(one.quarantined for one in told) == len(BAD_TEXTS) + len(BAD_ELEMENTS)
-    assert sum((Counter(one.said) for one in told), Counter())["insert"] == 4
+    assert sum((Counter(one.emitted) for one in told), Counter())["insert"] == 4

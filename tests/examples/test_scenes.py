@@ -60,13 +60,13 @@ def test_a_collector_that_is_killed_loses_what_it_has_in_hand_and_sends_its_spoo
 
     first = failover_on_kafka.Collector(broker.servers, "north", tmp_path, 0)
     for one in READINGS:
-        first.receive(one.at, one)
+        first.hear(one.at, one)
     first.kill()
     assert first.process.returncode == -9
     assert first.in_hand == 5
     assert sent() == [one.value for one in READINGS[:20]]
     second = failover_on_kafka.Collector(broker.servers, "north", tmp_path, 40)
-    second.receive(61, Reading(60, "s", 6.0))
+    second.hear(61, Reading(60, "s", 6.0))
     second.close()
     assert sent()[20:] == [*(one.value for one in READINGS), 6.0]
 

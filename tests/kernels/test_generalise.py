@@ -80,7 +80,8 @@ class TestMoving:
     @settings(max_examples=cases(15))
     @given(random=st.randoms(use_true_random=False))
     def test_what_was_not_yet_stable_is_right_whatever_breaks(self, forced, case, random):
-        fault = random.choice(("none", "detach", "restart", "late join"))
+        """One that is cut off before it mends what it said breaks nothing that a forced case looks at."""
+        fault = random.choice(("none", "detach", "restart", "late join")) if forced >= case.name else "none"
         scenario = Scenario.drawn(random, case, fault)
         merger = Merger(forced, on_broken=Generalise())
         world, moves, before, stable_at_break = World(), 0, BEGINNING, BEGINNING

@@ -22,6 +22,7 @@ from anabranch.engines.embedded.passes import Passes
 from anabranch.engines.embedded.positions import Positions
 from anabranch.engines.embedded.stopping import Stop
 from anabranch.model.batch import Batch
+from anabranch.model.elements import Stable
 from anabranch.model.relation import as_batch
 from anabranch.model.time import FOREVER
 from anabranch.plan.source import Source
@@ -144,10 +145,10 @@ def _slices(source: Source, feed: Feed, rows: int) -> Iterator[Any]:
 def _piece(source: Source, item: Any) -> Batch | list[Any] | pa.RecordBatch:
     if isinstance(item, Batch):
         return item
+    if isinstance(item, list | tuple) and (source.layout is not None or source.columns is not None):
+        return list(item)
     if source.layout is None:
         return as_batch(item)
-    if isinstance(item, list | tuple):
-        return list(item)
     if isinstance(item, pa.RecordBatch):
         return item
     table = pa.table(item)
@@ -159,7 +160,7 @@ def _piece(source: Source, item: Any) -> Batch | list[Any] | pa.RecordBatch:
 
 def _before_and_from_the_end_of_time(piece: Any) -> Iterator[Any]:
     """A piece, cut before the first stable(FOREVER): it is said when all feeds have come to theirs."""
-    cut = end_of_time(piece) if isinstance(piece, Batch) else len(piece)
+    cut = _end_of_time(piece)
     if cut:
         yield piece[:cut]
     if cut < len(piece):
@@ -169,4 +170,17 @@ def _before_and_from_the_end_of_time(piece: Any) -> Iterator[Any]:
 def _ends_time(piece: Any) -> bool:
     if isinstance(piece, Intake):
         return len(piece.rows) > 0 and len(piece.cut(end_of_time)[0].rows) < len(piece.rows)
-    return isinstance(piece, Batch) and end_of_time(piece) == 0
+    return _is_end(piece[0]) if isinstance(piece, list) else _end_of_time(piece) == 0
+
+
+def _end_of_time(piece: Any) -> int:
+    """How many elements of a batch or a list, or rows, come before a stable(FOREVER)."""
+    if isinstance(piece, Batch):
+        return end_of_time(piece)
+    if isinstance(piece, list):
+        return next((at for at, one in enumerate(piece) if _is_end(one)), len(piece))
+    return len(piece)
+
+
+def _is_end(item: Any) -> bool:
+    return isinstance(item, Stable) and item.time == FOREVER
