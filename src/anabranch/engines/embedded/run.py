@@ -170,7 +170,9 @@ def _before_and_from_the_end_of_time(piece: Any) -> Iterator[Any]:
 def _ends_time(piece: Any) -> bool:
     if isinstance(piece, Intake):
         return len(piece.rows) > 0 and len(piece.cut(end_of_time)[0].rows) < len(piece.rows)
-    return _is_end(piece[0]) if isinstance(piece, list) else _end_of_time(piece) == 0
+    if isinstance(piece, list):
+        return bool(piece) and _is_end(piece[0])
+    return isinstance(piece, Batch) and end_of_time(piece) == 0
 
 
 def _end_of_time(piece: Any) -> int:
