@@ -46,6 +46,22 @@ def test_programs_are_told_in_json(job, capsys):
     assert told["columns"] == {"room": "string", "level": "int64"}
 
 
+def test_the_operators_of_a_plan_are_data_in_json(job, capsys):
+    assert main(["explain", job, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    source, kept, merged = told["operators"]
+    assert told["outputs"] == {"": 2}
+    assert [one["operator"] for one in (source, kept, merged)] == ["source", "filter", "merge"]
+    assert [one["inputs"] for one in (source, kept, merged)] == [[], [0], [1]]
+    assert source["name"] == "readings"
+    assert merged["case"] == "R4"
+    assert merged["columns"] == {"room": "string", "level": "int64"}
+    assert "punctuated" in merged["facts"]
+    assert (source["of_replicas"], merged["of_replicas"]) == (True, False)
+    assert (kept["keeps_state"], merged["keeps_state"]) == (False, True)
+    assert kept["line"] == f"{job}:11"
+
+
 def test_a_plan_that_means_nothing_is_told_as_misuse(job, tmp_path, capsys):
     (tmp_path / "job.toml").write_text(PLAN.replace("level > 3", "levle > 3"))
     assert main(["explain", job]) == 2
@@ -77,11 +93,17 @@ def explained(folder, text, capsys):
 def test_a_merge_is_explained_as_the_plan_of_one_source_and_one_merge(tmp_path, capsys):
     (tmp_path / "feeds").mkdir()
     merge = explained(tmp_path, SCHEMA + MERGE, capsys)
+    assert {one["line"] for one in merge["operators"]} == {None}
     plan = explained(tmp_path, PLAN.replace('{ filter = "level > 3" }, ', ""), capsys)
     assert merge.pop("sources") == ["rows"]
     assert plan.pop("sources") == ["readings"]
     named = [line.replace("readings", "rows") for line in plan.pop("plan")]
     assert [line.split() for line in merge.pop("plan")] == [line.split() for line in named]
+    for told, name in ((merge, "rows"), (plan, "readings")):
+        assert told["operators"][0].pop("name") == name
+        for one in told["operators"]:
+            del one["line"]
+            one["words"] = one["words"].replace("readings", "rows")
     assert merge == plan
 
 

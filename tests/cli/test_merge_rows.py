@@ -162,6 +162,10 @@ def test_misuse_is_refused_with_the_way_out(folder, capsys, arguments, words, wa
 def test_explain_gives_the_plan_and_merges_nothing(folder, capsys):
     assert merge("north.csv", "south.csv", *ROWS, "--lossy", "all", "--explain", "-o", "merged.parquet") == 0
     assert "rows of replicas, at most 1 minute late" in capsys.readouterr().out
+    arguments = ["north.csv", "south.csv", *ROWS, "--lossy", "all", "--explain", "--json"]
+    assert merge(*arguments, "-o", "merged.parquet") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [one["operator"] for one in told["operators"]] == ["source", "merge"]
     assert not Path("merged.parquet").exists()
 
 

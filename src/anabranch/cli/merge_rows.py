@@ -216,8 +216,11 @@ def _on_invalid(options: argparse.Namespace, aside: Policy) -> Policy:
 
 
 def _explain(stream: Stream, options: argparse.Namespace) -> int:
+    from anabranch.plan.description import described
+
     if options.json:
-        print(json.dumps({"explanation": stream.explain().split("\n")}, ensure_ascii=False))
+        told = {"explanation": stream.explain().split("\n"), **described({"": stream.node})}
+        print(json.dumps(told, ensure_ascii=False))
     else:
         print(stream.explain())
     return 0

@@ -18,6 +18,7 @@ from anabranch.jobs.ends import SinkSection, SourceSection
 from anabranch.jobs.merge_sections import ChangesSection, MergeSection
 from anabranch.jobs.sections import SparkSection
 from anabranch.plan.graph import Graph
+from anabranch.plan.line import NO_LINE, told
 from anabranch.plan.node import PlanError
 from anabranch.plan.source import Source
 from anabranch.plan.stream import Stream
@@ -74,7 +75,10 @@ class Job:
 
     def stream_over(self, columns: Mapping[str, Columns]) -> Stream:
         """The plan over rows of these columns."""
-        return self.plan if isinstance(self.plan, Stream) else self.plan.checked().plan(columns[ROWS_SOURCE])
+        if isinstance(self.plan, Stream):
+            return self.plan
+        with told(NO_LINE):
+            return self.plan.checked().plan(columns[ROWS_SOURCE])
 
     def read_over(self, columns: Mapping[str, Columns]) -> Stream:
         """The plan over rows of these columns as they are read: in which order, and of which replicas."""
