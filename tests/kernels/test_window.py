@@ -11,6 +11,7 @@ from quick import cases
 import anabranch as ab
 from anabranch import Insert, Stable, col
 from anabranch.kernels.aggregate.floats import FloatSums
+from anabranch.kernels.aggregate.running import Running
 from anabranch.kernels.aggregate.window_times import WindowTimes
 from anabranch.kernels.window import Window
 from anabranch.model.time import BEGINNING, FOREVER
@@ -148,8 +149,18 @@ def _nothing_taken_back(batch, inserts):
         (WindowTimes, "last_closed", lambda self, time: time // self.every),
         ("anabranch.kernels.window._removals", None, _nothing_taken_back),
         (Window, "_release", lambda self, done, extra: None),
+        (Running, "_become_older", lambda self: None),
+        (Running, "leave", lambda self, begin: None),
     ],
-    ids=["sums rounded", "promise of the input", "closed at their start", "removals lost", "panes kept"],
+    ids=[
+        "sums rounded",
+        "promise of the input",
+        "closed at their start",
+        "removals lost",
+        "panes kept",
+        "always newer",
+        "never left",
+    ],
 )
 def test_a_wrong_variant_is_noticed(monkeypatch, owner, name, wrong):
     if name is None:

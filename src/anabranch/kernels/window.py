@@ -8,16 +8,16 @@ are wanted early, every push says what has changed of the windows that it touche
 start of the first window that is not closed. An event or removal that is valid starts at or after the stable
 of the input, so it is in no closed window.
 
-Memory: a slot for each group and pane of an open window, and what is known of each group, until the last
-window of the pane is closed. Of events nothing is kept. Cost: constant for each row and aggregate; for each
-window and group that is said a merge of its panes. A promise costs the open panes where a window closes, and
-else nothing.
+Memory: a slot for each group and pane of an open window, one more for each group where windows overlap, and
+what is known of each group, until the last window of the pane is closed. Of events nothing is kept. Cost:
+constant for each row and aggregate; for each window and group that is said a merge of two (`running`), of
+however many panes the window is; where results are early, of all its panes. A promise costs the windows that
+close and the groups of the panes that are new in them or leave, and where none closes nothing.
 """
 
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -28,18 +28,18 @@ from anabranch.kernels.aggregate.aggregation import Aggregation, failures
 from anabranch.kernels.aggregate.column import Slots
 from anabranch.kernels.aggregate.groups import Groups
 from anabranch.kernels.aggregate.panes import Panes
+from anabranch.kernels.aggregate.running import Running
 from anabranch.kernels.aggregate.window_times import OUTSIDE, WindowTimes
 from anabranch.kernels.failed import failed
 from anabranch.kernels.kernel import Refused, Report, Result, State
 from anabranch.kernels.store.saved import version_of
 from anabranch.model.batch import Batch, Kind, concat
 from anabranch.model.clock_columns import times
-from anabranch.model.compiled import compiled
 from anabranch.model.rows import rows_without_columns
 from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING
 
-VERSION = 3
+VERSION = 4
 _NO_SLOTS = np.empty(0, np.int32)
 
 
@@ -101,6 +101,7 @@ class Window:
         self.aggregation = Aggregation(
             [one for _, one in settings.aggregates], settings.given, removals=settings.removals
         )
+        self.running = Running(self.panes, self.aggregation)
         self.touched = 0
         self.said = 0
         self.outside = 0
@@ -140,9 +141,8 @@ class Window:
         if since == until:
             return Result(self._nothing)
         closing: list[tuple[int, Slots, NDArray[np.int32]]] = []
-        panes = sorted(self.panes.index)
         done: list[tuple[int, Slots]] = []
-        for pane in panes:
+        for pane in self.panes.order:
             windows = self.times.windows_of(pane)
             assert len(windows), "a pane that is in no window has no rows"
             if windows[-1] > until:
@@ -150,21 +150,23 @@ class Window:
             done.append((pane, self.panes.slots_of(pane)))
         extra = _NO_SLOTS
         if not self.settings.early:
-            closing, extra = self._closing(since, until, panes, done)
+            closing, extra = self._closing(since, until, done)
         result = self._closed(closing)
-        self._release(done, extra)
+        if closing and not self.times.tumbling:
+            self.running.leave(self.times.panes_of(until + 1).start)
+        self._release([slots for _, slots in done], extra)
         return result
 
     def report(self) -> Report:
         """Groups in open panes."""
-        nbytes = self.panes.nbytes + self.groups.nbytes + self.aggregation.nbytes
+        nbytes = self.panes.nbytes + self.groups.nbytes + self.aggregation.nbytes + self.running.nbytes
         counts = {
             "touched": self.touched,
             "said": self.said,
             "groups": self.groups.numbers.used,
             OUTSIDE: self.outside,
         }
-        return Report(self.panes.slots, nbytes, counts)
+        return Report(self.panes.slots - len(self.running.numbers), nbytes, counts)
 
     def _placed(self, rows: Batch, sign: int) -> tuple[_Added | None, tuple[Refused, ...]]:
         """Rows with their slots; those of which an argument has no value are refused."""
@@ -184,6 +186,7 @@ class Window:
             return None, bad
         numbers = self.groups.number(rows)
         panes = self.times.panes(rows.start)
+        assert not len(self.running.numbers) or panes.min() >= self.running.end, "a pane that is held changes"
         slots = self.panes.assign(
             self.panes.places(panes, self.groups.numbers.capacity), numbers, self.groups.references
         )
@@ -218,10 +221,10 @@ class Window:
         """Some windows and groups, from their panes."""
         into = self.panes.take(len(windows))
         self.aggregation.with_room(self.panes.capacity)
-        panes = sorted(self.panes.index)
         for window in np.unique(windows).tolist():
             inside = np.flatnonzero(windows == window)
-            for pane in self._panes_of(window, panes):
+            of_window = self.times.panes_of(window)
+            for pane in self.panes.between(of_window.start, of_window.stop):
                 slots = self.panes.find(pane, numbers[inside])
                 there = slots != NONE
                 self.aggregation.merge(into[inside][there], slots[there])
@@ -248,49 +251,34 @@ class Window:
         )
 
     def _closing(
-        self, since: int, until: int, panes: list[int], done: list[tuple[int, Slots]]
+        self, since: int, until: int, done: list[tuple[int, Slots]]
     ) -> tuple[list[tuple[int, Slots, NDArray[np.int32]]], Slots]:
         """The windows after one until another with the slots of their groups, and the slots of no pane."""
         if self.times.tumbling:
             number = self.panes.tables.number
             found = [(self.times.windows_of(pane)[0], slots, number[slots]) for pane, slots in done]
             return found, _NO_SLOTS
-        closing, extra = [], []
-        for window in self._with_rows(since, until, panes):
-            slots, numbers = self._merged(window, panes)
+        closing, extra = [], [_NO_SLOTS]
+        windows = self._with_rows(since, until)
+        for window in windows:
+            panes = self.times.panes_of(window)
+            self.running.move(panes.start, panes.stop)
+            slots, numbers, taken = self.running.window(last=window == windows[-1])
             closing.append((window, slots, numbers))
-            extra.append(slots)
-        return closing, np.concatenate(extra) if extra else _NO_SLOTS
+            extra.append(taken)
+        return closing, np.concatenate(extra)
 
-    def _with_rows(self, since: int, until: int, panes: list[int]) -> list[int]:
-        """The windows after one until another that have rows, in order; of two ways the shorter."""
+    def _with_rows(self, since: int, until: int) -> list[int]:
+        """The windows after one until another that have rows, in order."""
+        found: list[int] = []
         first = max(since + 1, self.times.first)
-        if until - first < len(panes):
-            return [window for window in range(first, until + 1) if self._panes_of(window, panes)]
-        found: set[int] = set()
-        for pane in panes:
+        for pane in self.panes.order:
             windows = self.times.windows_of(pane)
-            if windows.start > until:
+            if windows.start > until or first > until:
                 break
-            found.update(range(max(windows.start, first), min(windows.stop, until + 1)))
-        return sorted(found)
-
-    def _panes_of(self, window: int, panes: list[int]) -> list[int]:
-        """Of some panes in order those of a window."""
-        of_window = self.times.panes_of(window)
-        return panes[bisect_left(panes, of_window.start) : bisect_left(panes, of_window.stop)]
-
-    def _merged(self, window: int, panes: list[int]) -> tuple[Slots, NDArray[np.int32]]:
-        """New slots for the groups of a window, each the merge of its panes."""
-        slots = np.concatenate([self.panes.slots_of(pane) for pane in self._panes_of(window, panes)])
-        numbers = self.panes.tables.number[slots]
-        place, distinct = np.empty(len(slots), np.int32), np.empty(len(slots), np.int32)
-        seen = np.full(self.groups.numbers.capacity, NONE, np.int32)
-        count = number_distinct(numbers, seen, place, distinct)
-        into = self.panes.take(count)
-        self.aggregation.with_room(self.panes.capacity)
-        self.aggregation.merge(into[place], slots)
-        return into, distinct[:count].copy()
+            found += range(max(windows.start, first), min(windows.stop, until + 1))
+            first = max(first, windows.stop)
+        return found
 
     def _closed(self, closing: Sequence[tuple[int, Slots, NDArray[np.int32]]]) -> Result:
         """What is said of windows that close."""
@@ -352,28 +340,33 @@ class Window:
         batch = Batch(_kinds(len(rows), Kind.INSERT), start, end, np.zeros(len(rows), np.int64), payload)
         return failed(batch, np.arange(len(rows)), [found.why[row] for row in rows.tolist()])
 
-    def _release(self, done: Sequence[tuple[int, Slots]], extra: Slots) -> None:
-        """Give back panes of which all windows are closed, and slots of no pane."""
-        slots = np.concatenate([extra, *(one for _, one in done)])
-        if not len(slots):
-            return
-        self.aggregation.clear(slots)
-        self.panes.give_back(extra)
-        for pane, some in done:
-            numbers = self.panes.tables.number[some]
-            self.panes.release(pane, some, self.groups.references)
-            self.groups.forget(numbers)
+    def _release(self, done: Sequence[Slots], extra: Slots) -> None:
+        """Give back the first panes, of which all windows are closed, and slots of no pane."""
+        slots = np.concatenate([_NO_SLOTS, *done])
+        if len(extra) + len(slots):
+            self.aggregation.clear(np.concatenate([extra, slots]))
+            self.panes.give_back(extra)
+        if done:
+            numbers = self.panes.tables.number[slots]
+            self.panes.release(len(done), slots, self.groups.references)
+            self.groups.forget(numbers if len(done) == 1 else np.unique(numbers))
 
     def saved(self) -> State:
         """How far the input is; groups; the panes with their groups; what each slot has."""
         numbers = np.flatnonzero(self.groups.references).astype(np.int32)
         place = np.zeros(self.groups.numbers.capacity, np.int64)
         place[numbers] = np.arange(len(numbers))
-        of = {pane: self.panes.slots_of(pane) for pane in sorted(self.panes.index)}
+        of = {pane: self.panes.slots_of(pane) for pane in self.panes.order}
         slots = np.concatenate([_NO_SLOTS, *of.values()])
         panes = np.repeat(np.array(list(of), np.int64), [len(one) for one in of.values()])
         table = pa.RecordBatch.from_pydict({"pane": panes, "group": place[self.panes.tables.number[slots]]})
-        values = {"stable": self.stable, "touched": self.touched, "said": self.said, "outside": self.outside}
+        values = {
+            "stable": self.stable,
+            "older": self.running.older,
+            "touched": self.touched,
+            "said": self.said,
+            "outside": self.outside,
+        }
         return State(VERSION, values, [self.groups.saved(numbers), table, *self.aggregation.saved(slots)])
 
     @classmethod
@@ -388,6 +381,11 @@ class Window:
         slots = kernel.panes.assign(places, numbers, kernel.groups.references)
         kernel.aggregation.with_room(kernel.panes.capacity)
         kernel.aggregation.load(slots, columns)
+        older = state.values["older"]
+        if older is not None:
+            last = settings.times.last_closed(kernel.stable)
+            begin, end = settings.times.panes_of(last + 1).start, settings.times.panes_of(last).stop
+            kernel.running.restore(begin, older, end)
         return kernel
 
 
@@ -420,17 +418,3 @@ def _lasts(lifetime: tuple[int, int]) -> bool:
 
 def _kinds(count: int, kind: Kind) -> NDArray[np.int8]:
     return np.full(count, kind, np.int8)
-
-
-@compiled
-def number_distinct(numbers: Any, seen: Any, place: Any, distinct: Any) -> int:
-    """Write the place of each number among those that differ; how many there are."""
-    count = 0
-    for i in range(len(numbers)):
-        number = numbers[i]
-        if seen[number] < 0:
-            seen[number] = count
-            distinct[count] = number
-            count += 1
-        place[i] = seen[number]
-    return count

@@ -212,15 +212,25 @@ class Aggregation:
             argument.add(slots, array, start, sign)
         self.events.tell(slots, sign)
 
-    def merge(self, into: Slots, other: Slots) -> None:
-        """Add what other slots have, each to the one beside it."""
-        for column in self._columns():
-            column.merge(into, other)
+    @property
+    def invertible(self) -> bool:
+        """All that is merged can be taken away again."""
+        return all(column.invertible for column in self._columns())
 
-    def clear(self, slots: Slots) -> None:
-        """Make slots neutral."""
+    def merge(self, into: Slots, other: Slots, sign: int = 1, *, invertible: bool | None = None) -> None:
+        """Add what other slots have, each to the one beside it, or take it away.
+
+        ``invertible``: only of columns from which it can be taken away again, or only of the others.
+        """
         for column in self._columns():
-            column.clear(slots)
+            if invertible is None or column.invertible == invertible:
+                column.merge(into, other, sign)
+
+    def clear(self, slots: Slots, *, invertible: bool | None = None) -> None:
+        """Make slots neutral; ``invertible`` as for `merge`."""
+        for column in self._columns():
+            if invertible is None or column.invertible == invertible:
+                column.clear(slots)
         for argument in self.arguments.values():
             argument.compact()
 

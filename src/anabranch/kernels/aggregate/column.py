@@ -6,7 +6,7 @@ that is taken away leaves what would have been without it, and no order of addit
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -72,8 +72,13 @@ class Column(Protocol):
         """Add values to their slots, or with a sign of -1 take them away."""
         ...
 
-    def merge(self, into: Slots, other: Slots) -> None:
-        """Add what other slots have, each to the one beside it."""
+    @property
+    def invertible(self) -> bool:
+        """What was merged can be taken away again, exactly."""
+        ...
+
+    def merge(self, into: Slots, other: Slots, sign: int = 1) -> None:
+        """Add what other slots have, each to the one beside it, in order; with a sign of -1 take it away."""
         ...
 
     def clear(self, slots: Slots) -> None:
@@ -91,6 +96,8 @@ class Column(Protocol):
 
 class Counts:
     """How many values there are."""
+
+    invertible: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self.count = np.zeros(0, np.int64)
@@ -112,9 +119,9 @@ class Counts:
         """Count rows by their slots."""
         add_counts(self.count, slots, np.int64(sign))
 
-    def merge(self, into: Slots, other: Slots) -> None:
+    def merge(self, into: Slots, other: Slots, sign: int = 1) -> None:
         """Add counts of other slots."""
-        merge_counts(self.count, into, other)
+        merge_counts(self.count, into, other, np.int64(sign))
 
     def clear(self, slots: Slots) -> None:
         """Nothing was counted."""
@@ -155,7 +162,7 @@ def add_counts(count: Any, slots: Any, sign: Any) -> None:
 
 
 @compiled
-def merge_counts(count: Any, into: Any, other: Any) -> None:
-    """Add the counts of slots to those beside them."""
+def merge_counts(count: Any, into: Any, other: Any, sign: Any) -> None:
+    """Add the counts of slots to those beside them, or take them away."""
     for i in range(len(into)):
-        count[into[i]] += count[other[i]]
+        count[into[i]] += sign * count[other[i]]

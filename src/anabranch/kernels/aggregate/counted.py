@@ -1,13 +1,14 @@
 """How often each slot has each value: what can be taken away again of least, first, distinct and the like.
 
 A value is two words: its identity, its code, its bucket, or a start and a code. The values of a slot are a
-chain of entries, found by hash. An entry whose count has come to nothing stays until its slot is cleared.
+chain of entries, found by hash. An entry whose count has come to nothing stays until its slot is cleared, or
+until as much was taken away by merging as there are entries.
 
 Memory: 40 to 56 bytes for each value of a slot.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -74,8 +75,12 @@ class Entries(NamedTuple):
 class Counted:
     """How often each slot has each value."""
 
+    invertible: ClassVar[bool] = True
+
     def __init__(self, read: Read) -> None:
         self.read = read
+        self.taken = 0
+        """How many counts were taken away by merging since entries without copies were dropped."""
         self.entries = Entries.of_capacity(16)
         self.head = np.zeros(0, np.int32)
 
@@ -98,10 +103,15 @@ class Counted:
         low, high = self.read(values)
         self._count(values.slots, low, high, np.full(len(low), sign, np.int64))
 
-    def merge(self, into: Slots, other: Slots) -> None:
+    def merge(self, into: Slots, other: Slots, sign: int = 1) -> None:
         """Count what other slots have."""
         of, low, high, count = self.listed(other)
-        self._count(into[of], low, high, count)
+        self._count(into[of], low, high, sign * count)
+        if sign < 0:
+            self.taken += len(of)
+            if self.taken > max(self.used // 2, len(self.head) // 16):
+                self.taken = 0
+                drop_empty(self.entries, self.head)
 
     def _count(
         self, slots: Slots, low: NDArray[np.int64], high: NDArray[np.int64], count: NDArray[np.int64]
@@ -214,6 +224,27 @@ def clear_chains(entries: Entries, head: Any, slots: Any) -> None:
             give_place(entries.pool, node)
             node = np.int64(entries.following[node])
         head[slot] = NONE
+
+
+@compiled
+def drop_empty(entries: Entries, head: Any) -> None:
+    """Free the entries of all slots that have no copies."""
+    for slot in range(len(head)):
+        before = np.int64(NONE)
+        node = np.int64(head[slot])
+        while node >= 0:
+            after = np.int64(entries.following[node])
+            if entries.copies[node] != 0:
+                before = node
+            else:
+                low, high = entries.low[node], entries.high[node]
+                vacate_slot(entries.cells, _cell(entries, _tag(slot, low, high), slot, low, high))
+                give_place(entries.pool, node)
+                if before < 0:
+                    head[slot] = after
+                else:
+                    entries.following[before] = after
+            node = after
 
 
 @compiled

@@ -1,7 +1,7 @@
 """Sums of decimals, and of their squares, as whole numbers of any length, by slot."""
 
 from decimal import Context
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -13,6 +13,8 @@ WIDE = Context(prec=100)
 
 class DecimalSums:
     """Exact sums of decimals, or of their squares, in units of the last place."""
+
+    invertible: ClassVar[bool] = True
 
     def __init__(self, scale: int, *, squares: bool = False) -> None:
         self.scale, self.squares = scale, squares
@@ -32,10 +34,10 @@ class DecimalSums:
             whole = int(value.scaleb(self.scale, WIDE))
             self.sums[slot] = self.sums.get(slot, 0) + sign * (whole * whole if self.squares else whole)
 
-    def merge(self, into: Slots, other: Slots) -> None:
+    def merge(self, into: Slots, other: Slots, sign: int = 1) -> None:
         """Add sums of other slots."""
         for target, source in zip(into.tolist(), other.tolist(), strict=True):
-            self.sums[target] = self.sums.get(target, 0) + self.sums.get(source, 0)
+            self.sums[target] = self.sums.get(target, 0) + sign * self.sums.get(source, 0)
 
     def clear(self, slots: Slots) -> None:
         """Nothing was added."""

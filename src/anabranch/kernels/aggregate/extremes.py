@@ -1,6 +1,6 @@
 """The least or the greatest value, where nothing is ever taken away: one code by slot."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,8 @@ _NEUTRAL = {1: np.int64(2**63 - 1), -1: np.int64(-(2**63))}
 
 class Extremes:
     """The least codes of values, or with ``way`` -1 the greatest."""
+
+    invertible: ClassVar[bool] = False
 
     def __init__(self, codes: Codes, way: int) -> None:
         assert not codes.numbered, "the order of numbered values is not that of their codes"
@@ -37,8 +39,9 @@ class Extremes:
         loop = least_codes if self.way > 0 else greatest_codes
         loop(self.code, values.slots, values.codes(self.codes))
 
-    def merge(self, into: Slots, other: Slots) -> None:
+    def merge(self, into: Slots, other: Slots, sign: int = 1) -> None:
         """Look at what other slots have."""
+        assert sign > 0, "nothing is taken from an extreme"
         merge_extremes(self.code, into, other, np.int64(self.way))
 
     def clear(self, slots: Slots) -> None:

@@ -9,7 +9,7 @@ fraction are the exact sum, and it is rounded once, when it is said.
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, isnan, nan
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -47,12 +47,12 @@ class Odd:
         else:
             self.rest += sign * Fraction(value)
 
-    def merge(self, other: "Odd") -> None:
-        """Add what another has."""
-        self.rest += other.rest
-        self.above += other.above
-        self.below += other.below
-        self.nans += other.nans
+    def merge(self, other: "Odd", sign: int) -> None:
+        """Add what another has, or take it away."""
+        self.rest += sign * other.rest
+        self.above += sign * other.above
+        self.below += sign * other.below
+        self.nans += sign * other.nans
 
     @property
     def special(self) -> float | None:
@@ -64,6 +64,8 @@ class Odd:
 
 class FloatSums:
     """Exact sums of floats, or of their squares."""
+
+    invertible: ClassVar[bool] = True
 
     def __init__(self, *, squares: bool = False) -> None:
         self.squares = squares
@@ -109,9 +111,9 @@ class FloatSums:
         for slot, term, sign in zip(slots.tolist(), terms.tolist(), signs.tolist(), strict=True):
             self.odd.setdefault(slot, Odd()).add(term, sign)
 
-    def merge(self, into: Slots, other: Slots) -> None:
+    def merge(self, into: Slots, other: Slots, sign: int = 1) -> None:
         """Add sums of other slots."""
-        one = np.ones(1, np.float64)[0]
+        one = np.float64(sign)
         for part in (self.first, self.second):
             slot, term, signs = np.empty(_LOST, np.int64), np.empty(_LOST), np.empty(_LOST, np.int64)
             row = 0
@@ -123,7 +125,21 @@ class FloatSums:
         if self.odd:
             for target, source in zip(into.tolist(), other.tolist(), strict=True):
                 if source in self.odd:
-                    self.odd.setdefault(target, Odd()).merge(self.odd[source])
+                    self.odd.setdefault(target, Odd()).merge(self.odd[source], sign)
+            if sign < 0:
+                for target in self.odd.keys() & set(into.tolist()):
+                    self._settle(target)
+
+    def _settle(self, slot: int) -> None:
+        """Keep in two floats what they hold of a sum, so that what has left it costs nothing any more."""
+        odd = self.odd[slot]
+        exact = self.exact(slot)[1]
+        if abs(exact) < _LARGEST:
+            self.first[slot] = float(exact)
+            self.second[slot] = float(exact - Fraction(self.first[slot]))
+            odd.rest = exact - Fraction(self.first[slot]) - Fraction(self.second[slot])
+        if odd == Odd():
+            del self.odd[slot]
 
     def clear(self, slots: Slots) -> None:
         """Nothing was added."""

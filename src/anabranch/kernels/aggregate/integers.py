@@ -1,6 +1,6 @@
 """Sums of whole numbers, and of their squares, that are never cut off: in words of 64 bits with carries."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,8 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 class IntegerSums:
     """Sums of int64 values, or of uint64 values, in 128 bits."""
+
+    invertible: ClassVar[bool] = True
 
     def __init__(self, *, unsigned: bool = False) -> None:
         self.unsigned = unsigned
@@ -34,9 +36,9 @@ class IntegerSums:
         """Add values."""
         add_integers(self.low, self.high, values.slots, values.integers, np.int64(sign), self.unsigned)
 
-    def merge(self, into: Slots, other: Slots) -> None:
+    def merge(self, into: Slots, other: Slots, sign: int = 1) -> None:
         """Add sums of other slots."""
-        merge_integers(self.low, self.high, into, other)
+        merge_integers(self.low, self.high, into, other, np.int64(sign))
 
     def clear(self, slots: Slots) -> None:
         """Nothing was added."""
@@ -65,6 +67,8 @@ class IntegerSums:
 class IntegerSquares:
     """Sums of squares of int64 values, or of uint64 values, in 192 bits."""
 
+    invertible: ClassVar[bool] = True
+
     def __init__(self, *, unsigned: bool = False) -> None:
         self.unsigned = unsigned
         self.low, self.middle = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
@@ -86,9 +90,9 @@ class IntegerSquares:
             self.low, self.middle, self.high, values.slots, values.integers, np.int64(sign), self.unsigned
         )
 
-    def merge(self, into: Slots, other: Slots) -> None:
+    def merge(self, into: Slots, other: Slots, sign: int = 1) -> None:
         """Add sums of other slots."""
-        merge_squares(self.low, self.middle, self.high, into, other)
+        merge_squares(self.low, self.middle, self.high, into, other, np.int64(sign))
 
     def clear(self, slots: Slots) -> None:
         """Nothing was added."""
@@ -127,12 +131,17 @@ def add_integers(low: Any, high: Any, slots: Any, values: Any, sign: Any, unsign
 
 
 @compiled
-def merge_integers(low: Any, high: Any, into: Any, other: Any) -> None:
-    """Add the sums of slots to those beside them."""
+def merge_integers(low: Any, high: Any, into: Any, other: Any, sign: Any) -> None:
+    """Add the sums of slots to those beside them, or take them away."""
     for i in range(len(into)):
-        summed = low[into[i]] + low[other[i]]
-        high[into[i]] += high[other[i]] + (summed < low[other[i]])
-        low[into[i]] = summed
+        one, two = into[i], other[i]
+        if sign > 0:
+            summed = low[one] + low[two]
+            high[one] += high[two] + (summed < low[two])
+        else:
+            summed = low[one] - low[two]
+            high[one] -= high[two] + (summed > low[one])
+        low[one] = summed
 
 
 @inlined
@@ -146,6 +155,28 @@ def _squared(value: Any) -> Any:
     return summed, high + np.uint64(summed < low)
 
 
+@inlined
+def add_words(
+    low: Any, middle: Any, high: Any, slot: Any, first: Any, second: Any, third: Any, sign: Any
+) -> None:
+    """Add three words to those of a slot, or take them away, with carries."""
+    if sign > 0:
+        summed = low[slot] + first
+        carry = np.uint64(summed < first)
+        above = middle[slot] + second
+        carried = np.int64(above < second)
+        above += carry
+        high[slot] += third + carried + (above < carry)
+    else:
+        summed = low[slot] - first
+        carry = np.uint64(summed > low[slot])
+        above = middle[slot] - second
+        carried = np.int64(above > middle[slot])
+        high[slot] -= third + carried + (above < carry)
+        above -= carry
+    low[slot], middle[slot] = summed, above
+
+
 @compiled
 def add_squares(low: Any, middle: Any, high: Any, slots: Any, values: Any, sign: Any, unsigned: bool) -> None:
     """Add squares of values, or take them away, with carries."""
@@ -153,32 +184,12 @@ def add_squares(low: Any, middle: Any, high: Any, slots: Any, values: Any, sign:
         slot, value = slots[i], values[i]
         size = np.uint64(value) if unsigned or value >= 0 else np.uint64(0) - np.uint64(value)
         first, second = _squared(size)
-        if sign > 0:
-            summed = low[slot] + first
-            carry = np.uint64(summed < first)
-            above = middle[slot] + second
-            carried = np.int64(above < second)
-            above += carry
-            high[slot] += carried + (above < carry)
-        else:
-            summed = low[slot] - first
-            carry = np.uint64(summed > low[slot])
-            above = middle[slot] - second
-            carried = np.int64(above > middle[slot])
-            high[slot] -= carried + (above < carry)
-            above -= carry
-        low[slot], middle[slot] = summed, above
+        add_words(low, middle, high, slot, first, second, np.int64(0), sign)
 
 
 @compiled
-def merge_squares(low: Any, middle: Any, high: Any, into: Any, other: Any) -> None:
-    """Add the sums of slots to those beside them."""
+def merge_squares(low: Any, middle: Any, high: Any, into: Any, other: Any, sign: Any) -> None:
+    """Add the sums of slots to those beside them, or take them away."""
     for i in range(len(into)):
-        one, two = into[i], other[i]
-        summed = low[one] + low[two]
-        carry = np.uint64(summed < low[two])
-        above = middle[one] + middle[two]
-        carried = np.int64(above < middle[two])
-        above += carry
-        high[one] += high[two] + carried + (above < carry)
-        low[one], middle[one] = summed, above
+        two = other[i]
+        add_words(low, middle, high, into[i], low[two], middle[two], high[two], sign)

@@ -9,7 +9,7 @@ Memory: a state for each slot, and as many again before those that are no longer
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -82,6 +82,9 @@ class Own:
 class States:
     """One state by slot."""
 
+    invertible: ClassVar[bool] = False
+    """What a user's function takes away may leave a trace, as where states are floats."""
+
     def __init__(self, functions: OwnFunctions) -> None:
         self.functions = functions
         self.place = np.zeros(0, np.int64)
@@ -117,8 +120,9 @@ class States:
         self._put(slots[old], combined)
         self._put(slots[new], states.take(pa.array(new)))
 
-    def merge(self, into: Slots, other: Slots) -> None:
+    def merge(self, into: Slots, other: Slots, sign: int = 1) -> None:
         """Combine with the states that other slots have."""
+        assert sign > 0, "states are combined and not taken away"
         there = self.place[other] >= 0
         if there.any():
             self.add(Values(into[there], self.at(other[there]), np.empty(0, np.int64)), 1)

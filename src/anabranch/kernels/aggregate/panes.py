@@ -8,6 +8,8 @@ Memory: a slot has its state, eight bytes for its number and its place among the
 the table of its pane; a pane of its own 32 bytes.
 """
 
+from bisect import bisect_left, insort
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -57,6 +59,8 @@ class Panes:
     tables: Tables = field(default_factory=_no_tables, repr=False)
     index: dict[int, int] = field(default_factory=dict)
     """Of each pane the place of its table."""
+    order: list[int] = field(default_factory=list)
+    """The panes, ascending."""
     vacant: list[int] = field(default_factory=list)
     """Places of tables that no pane has."""
     end: int = 0
@@ -102,6 +106,7 @@ class Panes:
             self.tables = known._replace(base=longer[0], size=longer[1], used=longer[2], shift=longer[3])
             self.vacant = list(range(count + more - 1, count - 1, -1))
         place = self.index[pane] = self.vacant.pop()
+        insort(self.order, pane)
         self._give(place, self.usual, groups)
         self.tables.used[place] = 0
         return place
@@ -170,6 +175,16 @@ class Panes:
         move_cells(old, self.tables, place)
         self.usual = max(self.usual, wanted // 2)
 
+    def between(self, begin: int, end: int) -> list[int]:
+        """The panes from one on and before another, ascending."""
+        return self.order[bisect_left(self.order, begin) : bisect_left(self.order, end)]
+
+    def slots_of_all(self, panes: Sequence[int]) -> NDArray[np.int32]:
+        """The slots of some panes, one pane after the other."""
+        if len(panes) == 1:
+            return self.slots_of(panes[0])
+        return np.concatenate([np.empty(0, np.int32), *map(self.slots_of, panes)])
+
     def slots_of(self, pane: int) -> NDArray[np.int32]:
         """The slots of a pane, in the order of its table."""
         place = self.index.get(pane)
@@ -187,12 +202,14 @@ class Panes:
             find_slots(self.tables, place, numbers, found)
         return found
 
-    def release(self, pane: int, slots: NDArray[np.int32], references: NDArray[np.int32]) -> None:
-        """Give back a pane with its slots."""
-        place = self.index.pop(pane)
-        self.usual = max(_LEAST, self.usual // 2, int(self.tables.size[place]) // 2)
-        self.tables.size[place] = 0
-        self.vacant.append(place)
+    def release(self, count: int, slots: NDArray[np.int32], references: NDArray[np.int32]) -> None:
+        """Give back the first panes with their slots."""
+        for pane in self.order[:count]:
+            place = self.index.pop(pane)
+            self.usual = max(_LEAST, self.usual // 2, int(self.tables.size[place]) // 2)
+            self.tables.size[place] = 0
+            self.vacant.append(place)
+        del self.order[:count]
         unrefer(self.tables.number, slots, references)
         self.give_back(slots)
         if not self.index:
