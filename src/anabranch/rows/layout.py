@@ -172,10 +172,10 @@ class Layout:
         said: dict[str, Any] = {"start": f"{self.start!r} ({self.clock(schema).word})"}
         if self.key is None:
             lasts = self.ticks(self.duration, schema, "duration") or 1
-            said |= {"end": self.end, "duration": None if self.end else self.length(lasts, schema)}
+            said |= {"end": repr(self.end), "duration": None if self.end else self.length(lasts, schema)}
         else:
             said = {"time": said["start"]}
-        said |= {"replica": self.replica, "channel": self.channel}
+        said |= {"replica": repr(self.replica), "channel": repr(self.channel)}
         if self.identity is None:
             said["payload"] = self.payload
         said |= {f"{PAYLOAD_COLUMN}{name!r}": sort_of(schema.field(name).type) for name in names}
@@ -185,9 +185,9 @@ class Layout:
         """What rows mean beside when and where their events are, as text."""
         words = ", ".join(f"{word} = {op}" for word, op in sorted(self.ops.items()))
         return {
-            "kind": str(self.kind),
-            "old_end": str(self.old_end),
-            "sequence": str(self.sequence),
+            "kind": repr(self.kind),
+            "old_end": repr(self.old_end),
+            "sequence": repr(self.sequence),
             "identity": str(self.identity),
             "key": str(self.key),
             "words": words,

@@ -7,7 +7,6 @@ from element_rows import put
 
 from anabranch import Insert
 from anabranch import spark as ab
-from anabranch.jobs.merge_sections import MergeSection
 from anabranch.model.schema import SchemaError
 
 COLUMNS = "who string, at timestamp, until timestamp, v string"
@@ -52,16 +51,6 @@ def test_who_sent_a_row_is_not_a_part_of_it_unless_that_is_said(spark, tmp_path)
     assert "payload" in note
     for meant in ({"replica": "replica"}, {"payload": "value"}, {"identity": ["replica", "value"]}):
         ab.merge(folder, **named, **meant)
-
-
-@pytest.mark.parametrize("policy", ["leader=latest", {"name": "leader", "by": "unfrozen"}], ids=str)
-def test_shards_do_not_each_follow_a_replica_of_their_own(policy):
-    note = refused(
-        ValueError, "goes by what a replica has shown", MergeSection(start="at", policy=policy).checked
-    )
-    assert "FollowLeader()" in note
-    assert "one shard" in note
-    MergeSection(start="at", policy="leader").checked()
 
 
 def test_roles_and_kinds_are_checked(feed):

@@ -62,6 +62,14 @@ def test_a_query_that_is_restarted_after_every_micro_batch_gives_what_the_replic
     assert ab.status(query).frontier == FOREVER
 
 
+def test_one_shard_follows_the_replica_that_all_events_show(spark, tmp_path, copies):
+    for name in copies:
+        put(tmp_path / "in", name, 0, copies[name])
+    merged = ab.merge(ab.folder(spark, tmp_path / "in"), **ELEMENTS, policy="leader=latest")
+    ab.wait(ab.write_folder(merged, tmp_path / "out", checkpoint=tmp_path / "state", available_now=True))
+    assert difference(relation_of(tmp_path / "out"), meant_by(copies["a"])) is None
+
+
 def test_rows_that_do_not_fit_are_quarantined_and_the_others_are_merged(spark, tmp_path):
     put(tmp_path / "in", "a", 0, [Insert({"value": "x"}, 5, 9), Stable(7), Insert({"value": "late"}, 6, 8)])
     put(tmp_path / "in", "b", 0, [Insert({"value": "y"}, 8, 8), Insert({"value": "z"}, 8, 9)])

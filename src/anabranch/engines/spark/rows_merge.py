@@ -155,7 +155,6 @@ def _rows_merge(
     except TypeError as error:
         note_value(error, "on_invalid", on_invalid)
         raise
-    _check_policy_of_shards(merge["policy"])
     awaited, silent = tuple(names_of(replicas) or ()), tuple(names_of(idle) or ())
     lossy = lossy if isinstance(lossy, bool) else frozenset(names_of(lossy) or ())
     _check_names(layout, named_in(lossy, silent, awaited))
@@ -169,19 +168,6 @@ def _rows_merge(
     }
     answers = {"on_invalid": on_invalid, "on_broken": merge["on_broken"], "on_late": on_late}
     return RowsMerge(layout, source, merge, answers)
-
-
-def _check_policy_of_shards(policy: OutputPolicy) -> None:
-    """Raise where a policy needs all events in one place: a merge by itself is run by many shards."""
-    if not policy.needs_all:
-        return
-    error = ValueError(
-        f"every shard follows the same replica, and the policy {str(policy)!r} goes by what a "
-        "replica has shown in all of them"
-    )
-    error.add_note("Follow the one whose stable is furthest, FollowLeader(): shards are told all stables.")
-    error.add_note("Or merge in a plan (anabranch.merge), which runs this policy on one shard.")
-    raise error
 
 
 def _check_names(layout: Layout, named: Mapping[str, tuple[str, ...]]) -> None:
