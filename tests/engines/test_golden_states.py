@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from laws.operators import OPERATORS
+from laws.operators import OPERATORS, SCHEMA
 
 import anabranch as ab
 from anabranch import Fact, Insert, Quarantine, Stable, col
@@ -153,9 +153,9 @@ def kernels_of(stream: ab.Stream) -> set[type]:
 
 def test_there_is_a_state_of_every_kernel():
     covered = set().union(*map(kernels_of, PLANS.values()))
-    random, schema = Random(1), {"value": "string", "n": "int64"}
+    random = Random(1)
     for operator in OPERATORS:
-        inputs = [ab.source(f"s{n}", schema) for n in range(operator.inputs)]
+        inputs = [ab.source(f"s{n}", SCHEMA) for n in range(operator.inputs)]
         assert kernels_of(operator.draw(random, inputs).stream) <= covered, operator.name
 
 

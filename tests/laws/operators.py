@@ -35,6 +35,7 @@ from anabranch.oracle.sort import cut_at
 from anabranch.oracle.window import window
 from anabranch.plan.stream import Stream
 
+SCHEMA = {"value": "string", "n": "int64", "x": "int64"}
 Bag: TypeAlias = list[tuple[tuple[tuple[str, Any], ...], int, int]]
 Meaning: TypeAlias = Callable[[Sequence[Bag], Sequence[int]], Bag]
 """Of the bags of the inputs and how far each is stable, the bag of the output."""
@@ -76,7 +77,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Operator:
-    """What may be drawn for some streams of one schema: the columns ``value`` (text) and ``n`` (int64)."""
+    """What may be drawn for some streams of the columns of `SCHEMA`, any of which may be null."""
 
     name: str
     draw: Callable[[Random, Sequence[Stream]], Drawn]
@@ -101,39 +102,52 @@ def _key(payload: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
 
 def _filter(random: Random, streams: Sequence[Stream]) -> Drawn:
     least, value = random.randint(0, 4), random.choice("abc")
-    predicate = (ab.col("n") > least) | (ab.col("value") == value)
-    return Drawn(
-        streams[0].filter(predicate),
-        _rows(lambda row: row if row["n"] > least or row["value"] == value else None),
+    predicate, holds = random.choice(
+        [
+            (
+                (ab.col("n") > least) | (ab.col("value") == value),
+                lambda row: row.get("n", least) > least or row.get("value") == value,
+            ),
+            (ab.col("x").is_null(), lambda row: row.get("x") is None),
+            (ab.col("x") <= ab.col("n"), lambda row: "x" in row and "n" in row and row["x"] <= row["n"]),
+        ]
     )
+    return Drawn(streams[0].filter(predicate), _rows(lambda row: row if holds(row) else None))
 
 
 def _select(random: Random, streams: Sequence[Stream]) -> Drawn:
     by = random.randint(1, 3)
     return Drawn(
         streams[0].with_columns(n=ab.col("n") % by + 1),
-        _rows(lambda row: {**row, "n": row["n"] % by + 1}),
+        _rows(lambda row: {**row, "n": row["n"] % by + 1} if "n" in row else row),
     )
 
 
 def _collapse(random: Random, streams: Sequence[Stream]) -> Drawn:
+    kept = random.choice(["value", "x"])
+    none = ab.lit(None, "string" if kept == "x" else "int64")
+    columns = {"value": none, "x": none} | {kept: ab.col(kept), "n": ab.lit(1, "int64")}
     return Drawn(
-        streams[0].select("value", n=ab.lit(1, "int64")), _rows(lambda row: {"value": row["value"], "n": 1})
+        streams[0].select(**columns),
+        _rows(lambda row: {"n": 1} | ({kept: row[kept]} if kept in row else {})),
     )
 
 
 def _rename(random: Random, streams: Sequence[Stream]) -> Drawn:
-    swapped = streams[0].rename({"value": "other"}).rename({"other": "value"})
-    return Drawn(swapped, _rows(lambda row: row))
+    """Two columns have each other's names."""
+    swapped = streams[0].rename({"n": "x", "x": "n"})
+    names = {"n": "x", "x": "n", "value": "value"}
+    return Drawn(swapped, _rows(lambda row: {names[name]: value for name, value in row.items()}))
 
 
 def _apply(random: Random, streams: Sequence[Stream]) -> Drawn:
     def double(rows):
-        return {"value": rows.column("value"), "n": pc.multiply(rows.column("n"), 2)}
+        doubled = pc.multiply(rows.column("n"), 2)
+        return {"value": rows.column("value"), "n": doubled, "x": rows.column("x")}
 
     return Drawn(
-        streams[0].apply(double, {"value": "string", "n": "int64"}, keeps=["value"]),
-        _rows(lambda row: {**row, "n": 2 * row["n"]}),
+        streams[0].apply(double, SCHEMA, keeps=["value", "x"]),
+        _rows(lambda row: {**row, "n": 2 * row["n"]} if "n" in row else row),
     )
 
 
@@ -170,25 +184,27 @@ def _join(hows: Sequence[str]) -> Callable[[Random, Sequence[Stream]], Drawn]:
         how, before = random.choice(hows), random.randint(-2, 3)
         after, most = random.randint(-before, 3), random.choice([None, 0, 2])
         at = random.choice(["later", "earlier", "left", "right"]) if how in ("inner", "left") else "later"
-        on = random.choice(["value", "value", {"value": "value", "n": "n"}])
-        other = "n" if isinstance(on, dict) else "n_right"
+        on = random.choice([["value"], ["value"], ["value", "n"]])
+        other = "n" if "n" in on else "n_right"
         where = None if most is None else ab.col("n") <= ab.col(other) + most
         pairs = streams[0].join(streams[1], on, within=(before, after), how=how, where=where, at=at)
         terms = Terms(
-            list(on.items()) if isinstance(on, dict) else [(on, on)],
+            [(name, name) for name in on],
             before,
             after,
             how,
             at,
-            lambda pair: most is None or pair["n"] <= pair[other] + most,
-            {"value": "", "n": "" if isinstance(on, dict) else "n_right"},
+            lambda pair: most is None or ("n" in pair and other in pair and pair["n"] <= pair[other] + most),
+            {name: "" if name in on else f"{name}_right" for name in SCHEMA},
         )
-        kept = [name for name in ("value", "n") if name in pairs.schema.names]
+        paired = "x_right" in pairs.schema.names
+        given = "x_right" if paired and random.random() < 0.7 else "x"
+        names = {"value": "value", "n": "n", given: "x"}
         return Drawn(
-            pairs.select(*kept),
+            pairs.select("value", "n", x=ab.col(given)),
             lambda bags, frontiers: [
-                (tuple((name, value) for name, value in payload if name in kept), start, end)
-                for payload, start, end in joined(*bags, terms, frontiers[1])
+                (_key({names[name]: value for name, value in dict(payload).items() if name in names}), *times)
+                for payload, *times in joined(*bags, terms, frontiers[1])
             ],
             lambda bags, frontiers: join.frontier(*frontiers, terms),
         )
@@ -203,14 +219,14 @@ def _distinct(random: Random, streams: Sequence[Stream]) -> Drawn:
     return Drawn(streams[0].lasting(1).distinct(), meaning)
 
 
-def _distinct_on_one(random: Random, streams: Sequence[Stream]) -> Drawn:
-    column = random.choice(["value", "n"])
+def _distinct_on_some(random: Random, streams: Sequence[Stream]) -> Drawn:
+    columns = random.choice([["value"], ["n"], ["x"], ["value", "x"], ["x", "n"]])
 
     def meaning(bags: Sequence[Bag], frontiers: Sequence[int]) -> Bag:
         points = [(payload, start, start + 1) for payload, start, _ in bags[0]]
-        return distinct(points, [column], lambda row: identity(row[0]))
+        return distinct(points, columns, lambda row: identity(row[0]))
 
-    return Drawn(streams[0].lasting(1).distinct(column), meaning)
+    return Drawn(streams[0].lasting(1).distinct(*columns), meaning)
 
 
 def _final(random: Random, streams: Sequence[Stream]) -> Drawn:
@@ -232,7 +248,9 @@ def _merge(random: Random, streams: Sequence[Stream]) -> Drawn:
     other = random.choice(
         [
             lambda: stream.rename({"n": "m"}).rename({"m": "n"}),
-            lambda: ab.union(stream.filter(ab.col("n") > 1), stream.filter(ab.col("n") <= 1)),
+            lambda: ab.union(
+                *(stream.filter(one) for one in (ab.col("n") > 1, ab.col("n") <= 1, ab.col("n").is_null()))
+            ),
             lambda: stream.shift(2).shift(-2),
             stream.sort,
         ]
@@ -250,89 +268,131 @@ def _merge(random: Random, streams: Sequence[Stream]) -> Drawn:
     return Drawn(merged, lambda bags, frontiers: bags[0], agrees=_until_the_frontier)
 
 
-def own_sum() -> ab.Aggregate:
-    """Twice the sum of ``n``, by functions."""
+def own_sum(name: str) -> ab.Aggregate:
+    """Twice the sum of a column, by functions."""
     return ab.aggregate(
-        lift=lambda rows: rows.column("n"),
+        lift=lambda rows: pc.fill_null(rows.column(name), 0),
         combine=pc.add,
         finish=lambda sums: pc.multiply(sums, 2),
         remove=pc.subtract,
     )
 
 
-AGGREGATES: dict[str, tuple[Callable[[], ab.Aggregate], Callable[[Any], Any]]] = {
-    "count": (ab.count, len),
-    "sum": (lambda: ab.col("n").sum(), lambda rows: total([n for _, n in rows])),
-    "min": (lambda: ab.col("n").min(), lambda rows: least([n for _, n in rows])),
-    "max": (lambda: ab.col("n").max(), lambda rows: greatest([n for _, n in rows])),
-    "first": (lambda: ab.col("n").first(), first),
-    "last": (lambda: ab.col("n").last(), last),
-    "n_unique": (lambda: ab.col("n").n_unique(), lambda rows: n_unique([n for _, n in rows])),
-    "own": (own_sum, lambda rows: 2 * total([n for _, n in rows])),
+def _values(pairs: Sequence[tuple[int, Any]]) -> list[Any]:
+    return [value for _, value in pairs if value is not None]
+
+
+def _there(pairs: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]:
+    return [(start, value) for start, value in pairs if value is not None]
+
+
+AGGREGATES: dict[str, tuple[Callable[[str], ab.Aggregate], Callable[[Any], Any]]] = {
+    "rows": (lambda name: ab.count(), len),
+    "count": (lambda name: ab.col(name).count(), lambda pairs: len(_values(pairs))),
+    "sum": (lambda name: ab.col(name).sum(), lambda pairs: total(_values(pairs))),
+    "min": (lambda name: ab.col(name).min(), lambda pairs: least(_values(pairs))),
+    "max": (lambda name: ab.col(name).max(), lambda pairs: greatest(_values(pairs))),
+    "first": (lambda name: ab.col(name).first(), lambda pairs: first(_there(pairs))),
+    "last": (lambda name: ab.col(name).last(), lambda pairs: last(_there(pairs))),
+    "n_unique": (lambda name: ab.col(name).n_unique(), lambda pairs: n_unique(_values(pairs))),
+    "own": (own_sum, lambda pairs: 2 * (total(_values(pairs)) or 0)),
 }
-"""Aggregates of ``n``, and what each is of pairs of start and ``n``."""
+"""Aggregates of a column, and what each is of pairs of start and value."""
+_COLUMNS = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in SCHEMA.items()])
 
 
 @cache
 def identity(payload: tuple[tuple[str, Any], ...]) -> tuple[int, int]:
     """The words by which rows of one start are in order."""
-    low, high = identities(pa.RecordBatch.from_pylist([dict(payload)]))[0].tolist()
+    low, high = identities(pa.RecordBatch.from_pylist([dict(payload)], schema=_COLUMNS))[0].tolist()
     return low, high
 
 
-def _made(means: Callable[[Any], Any]) -> Callable[[Any, Any, int, int], Any]:
-    """The payload of a window, from what an aggregate is of pairs of start and ``n``."""
-    return lambda group, inside, start, end: _key(
-        {"value": group, "n": means([(begin, dict(p)["n"]) for p, begin, _ in inside])}
-    )
+@dataclass(frozen=True)
+class Made:
+    """Aggregates of groups: how a plan says them, and what a window is said to be."""
+
+    by: tuple[str, ...]
+    aggregates: dict[str, tuple[str, str]]
+    """By the column that they become, their name and the column that they are of."""
+
+    @classmethod
+    def drawn(cls, random: Random, by: Sequence[tuple[str, ...]]) -> "Made":
+        """Aggregates for all columns that are not of the group; texts have fewer of them."""
+        chosen = random.choice(by)
+        found = {
+            name: (random.choice(list(AGGREGATES)), random.choice(["n", "x"]))
+            for name in ("n", "x")
+            if name not in chosen
+        }
+        if "value" not in chosen:
+            found["value"] = random.choice(["min", "max", "first", "last"]), "value"
+        return cls(chosen, found)
+
+    def of(self, windows: Any, **options: Any) -> Stream:
+        """The aggregates of windows of a stream."""
+        made = {f"of_{name}": AGGREGATES[one][0](of) for name, (one, of) in self.aggregates.items()}
+        grouped = windows.group_by(*self.by) if self.by else windows
+        return grouped.agg(**made, **options).select(
+            **{name: ab.col(f"of_{name}" if name in self.aggregates else name) for name in SCHEMA}
+        )
+
+    def group(self, payload: Any) -> tuple[Any, ...]:
+        """The group of a payload."""
+        return tuple(dict(payload).get(name) for name in self.by)
+
+    def payload(self, group: Any, inside: Any, start: int, end: int) -> Any:
+        """What is said of a window."""
+        found = dict(zip(self.by, group, strict=True))
+        for name, (one, of) in self.aggregates.items():
+            found[name] = AGGREGATES[one][1]([(begin, dict(p).get(of)) for p, begin, _ in inside])
+        return _key(found)
 
 
-def _value(payload: Any) -> Any:
-    return dict(payload)["value"]
+GROUPS = ((), ("value",), ("value",), ("x",), ("value", "x"), ("n", "value"))
+"""Columns that windows are grouped by; none: all rows are one group."""
 
 
 def _session(random: Random, streams: Sequence[Stream]) -> Drawn:
-    gap = random.randint(1, 6)
-    made, means = AGGREGATES[random.choice(list(AGGREGATES))]
+    gap, made = random.randint(1, 6), Made.drawn(random, GROUPS)
     return Drawn(
-        streams[0].session(gap).group_by("value").agg(n=made()),
-        lambda bags, frontiers: session(bags[0], _value, _made(means), gap=gap, until=frontiers[0]),
-        lambda bags, frontiers: sessions.frontier(bags[0], _value, gap, frontiers[0]),
+        made.of(streams[0].session(gap)),
+        lambda bags, frontiers: session(bags[0], made.group, made.payload, gap=gap, until=frontiers[0]),
+        lambda bags, frontiers: sessions.frontier(bags[0], made.group, gap, frontiers[0]),
     )
 
 
 def _row_windows(random: Random, streams: Sequence[Stream]) -> Drawn:
     size, every = random.randint(1, 5), random.randint(1, 5)
-    made, means = AGGREGATES[random.choice(list(AGGREGATES))]
-    by = random.choice(["value", "n"])
-    drawn = streams[0].rows(size, every).group_by(by).agg(m=made(), t=ab.col("value").max())
-    named = drawn.select(value=ab.col("t"), n=ab.col("m"))
-
-    def payload(group: Any, inside: Any, start: int, end: int) -> Any:
-        n = means([(begin, dict(p)["n"]) for p, begin, _ in inside])
-        return _key({"value": max(_value(p) for p, _, _ in inside), "n": n})
-
-    def group(payload: Any) -> Any:
-        return dict(payload)[by]
+    made = Made.drawn(random, GROUPS)
 
     def order(row: Any) -> Any:
         return identity(row[0])
 
     def meaning(bags: Sequence[Bag], frontiers: Sequence[int]) -> Bag:
-        return rows(bags[0], group, payload, size=size, every=every, order=order, until=frontiers[0])
+        numbers = {"size": size, "every": every, "until": frontiers[0]}
+        return rows(bags[0], made.group, made.payload, order=order, **numbers)
 
     def promise(bags: Sequence[Bag], frontiers: Sequence[int]) -> int:
-        return row_windows.frontier(bags[0], group, frontiers[0], size=size, every=every, order=order)
+        return row_windows.frontier(bags[0], made.group, frontiers[0], size=size, every=every, order=order)
 
-    return Drawn(named, meaning, promise)
+    return Drawn(made.of(streams[0].rows(size, every)), meaning, promise)
+
+
+@cache
+def carried_order(payload: tuple[tuple[str, Any], ...]) -> tuple[int, int]:
+    """The words by which rows that carry this are in order."""
+    columns = pa.schema([field for field in _COLUMNS if field.name != "n"])
+    low, high = identities(pa.RecordBatch.from_pylist([dict(payload)], schema=columns))[0].tolist()
+    return low, high
 
 
 def _ranked(*, early: bool) -> Callable[[Random, Sequence[Stream]], Drawn]:
-    """The greatest ``n`` of each window, with the value of its row."""
+    """The greatest ``n`` of each window, with the other columns of its row."""
 
     def draw(random: Random, streams: Sequence[Stream]) -> Drawn:
         k, size = random.randint(1, 3), random.randint(1, 8)
-        best = ab.col("n").top_k(k, carry=["value"])
+        best = ab.col("n").top_k(k, carry=["value", "x"])
         windowed, session_too = streams[0].window(size), not early and random.random() < 0.4
         if session_too:
             windowed = streams[0].session(size)
@@ -340,11 +400,9 @@ def _ranked(*, early: bool) -> Callable[[Random, Sequence[Stream]], Drawn]:
 
         def rank(nth: int) -> Callable[[Any, Any, int, int], Any]:
             def payload(group: Any, inside: Any, start: int, end: int) -> Any:
-                values = [(dict(p)["n"], identity((("value", _value(p)),)), _value(p)) for p, _, _ in inside]
-                found = top_k([(n, (tie, value)) for n, tie, value in values], k)
-                if nth >= len(found):
-                    return None
-                return _key({"value": found[nth][1][1], "n": found[nth][0]})
+                rows = [(dict(p).get("n"), _key({**dict(p), "n": None})) for p, _, _ in inside]
+                found = top_k([(n, (carried_order(others), others)) for n, others in rows], k)
+                return None if nth >= len(found) else _key({**dict(found[nth][1][1]), "n": found[nth][0]})
 
             return payload
 
@@ -363,7 +421,7 @@ def _ranked(*, early: bool) -> Callable[[Random, Sequence[Stream]], Drawn]:
                 return sessions.frontier(bags[0], _all, size, frontiers[0])
             return windows.frontier(frontiers[0], size, size)
 
-        return Drawn(stream.select("value", "n"), meaning, promise)
+        return Drawn(stream.select("value", "n", "x"), meaning, promise)
 
     return draw
 
@@ -376,18 +434,20 @@ def _windowed(*, early: bool) -> Callable[[Random, Sequence[Stream]], Drawn]:
     def draw(random: Random, streams: Sequence[Stream]) -> Drawn:
         every = random.randint(1, 6)
         size = random.choice([every, every, 2 * every, every + 1, random.randint(1, 12)])
-        made, means = AGGREGATES[random.choice(list(AGGREGATES))]
+        made = Made.drawn(random, GROUPS)
         slide = random.random() < 0.5
         over = streams[0].window(size, every, lifetime="slide" if slide else "window")
 
         def meaning(bags: Sequence[Bag], frontiers: Sequence[int]) -> Bag:
-            until = FOREVER if early else frontiers[0]
-            return window(bags[0], _value, _made(means), size=size, every=every, slide=slide, until=until)
+            numbers = {"size": size, "every": every, "slide": slide}
+            return window(
+                bags[0], made.group, made.payload, until=FOREVER if early else frontiers[0], **numbers
+            )
 
         def promise(bags: Sequence[Bag], frontiers: Sequence[int]) -> int:
             return windows.frontier(frontiers[0], size, every, slide=slide)
 
-        return Drawn(over.group_by("value").agg(early=early, n=made()), meaning, promise)
+        return Drawn(made.of(over, early=early), meaning, promise)
 
     return draw
 
@@ -403,7 +463,7 @@ OPERATORS = (
     Operator("join", _join(["inner", "semi"]), inputs=2),
     Operator("left join", _join(["left", "anti"]), inputs=2, waits=True),
     Operator("distinct", _distinct),
-    Operator("distinct on one column", _distinct_on_one),
+    Operator("distinct on some columns", _distinct_on_some),
     Operator("final", _final, waits=True),
     Operator("sort", _sort, waits=True),
     Operator("merge", _merge, waits=True),

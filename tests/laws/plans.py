@@ -10,10 +10,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from random import Random
+from string import ascii_lowercase
 from typing import Any
 
-from laws.operators import OPERATORS, Bag, Drawn, Operator
+from laws.operators import OPERATORS, SCHEMA, Bag, Drawn, Operator
 
 import anabranch as ab
 from anabranch.model.elements import Adjust, Element, Insert, Stable
@@ -25,8 +27,6 @@ from anabranch.plan.source import Source
 from anabranch.plan.stream import Stream
 from anabranch.testing.presentations import replicas
 from anabranch.testing.references import Shape
-
-SCHEMA = {"value": "string", "n": "int64"}
 
 
 @dataclass(frozen=True)
@@ -75,19 +75,41 @@ def drawn_plan(random: Random, operators: Sequence[Operator] = OPERATORS) -> Pla
     return over(random.randint(1, 4))
 
 
-def widened(element: Element) -> Element:
-    """An element of the generators with a second column."""
+ROWS = [
+    {name: value for name, value in zip(SCHEMA, row, strict=True) if value is not None}
+    for row in product(["a", "b", "c", None], [0, 1, 2, 3, None], [0, 1, 2, None])
+]
+
+
+def drawn_stream(random: Random, **drawn: Any) -> list[Element]:
+    """A stream of the generators whose payloads are rows, half of the time other rows for other payloads."""
+    rows = {name: drawn_row(random) for name in ascii_lowercase}
+    if random.random() < 0.5:
+        rows = dict(zip(rows, random.sample(ROWS, len(rows)), strict=True))
+    return [_with_row(element, rows) for element in replicas(random, 1, **drawn)[1][0]]
+
+
+def drawn_row(random: Random) -> dict[str, Any]:
+    """Columns of which none follows from another; what is null is left out."""
+    return random.choice(ROWS)
+
+
+def _with_row(element: Element, rows: Mapping[str, dict[str, Any]]) -> Element:
     match element:
         case Insert(payload, start, end):
-            return Insert(_wide(payload), start, end)
+            return Insert(rows[payload["value"]], start, end)
         case Adjust(payload, start, old_end, end):
-            return Adjust(_wide(payload), start, old_end, end)
+            return Adjust(rows[payload["value"]], start, old_end, end)
         case stable:
             return stable
 
 
-def _wide(payload: Any) -> dict[str, Any]:
-    return {**payload, "n": ord(payload["value"]) - ord("a")}
+def drawn_shape(random: Random) -> Shape | None:
+    """Few events for most cases; for one in fifty more than tables and leaves begin with."""
+    what = random.random()
+    if what < 0.02:
+        return Shape(events=250, horizon=300, payloads=12)
+    return Shape(events=12, horizon=15, payloads=4) if what < 0.3 else None
 
 
 def interleaved(random: Random, streams: dict[str, list[Element]]) -> list[tuple[str, list[Element]]]:
@@ -116,11 +138,8 @@ class Case:
         """The case of a seed."""
         random = Random(seed)
         plan = drawn_plan(random, operators)
-        shape = Shape(events=12, horizon=15, payloads=4) if random.random() < 0.3 else None
-        streams = {
-            name: [widened(element) for element in replicas(random, 1, shape=shape)[1][0]]
-            for name in plan.sources
-        }
+        shape = drawn_shape(random)
+        streams = {name: drawn_stream(random, shape=shape) for name in plan.sources}
         used = {node.name for node in Graph([plan.stream.node]).nodes if isinstance(node, Source)}
         pieces = interleaved(random, {name: streams[name] for name in plan.sources if name in used})
         return cls(plan, pieces, {n for n in range(len(pieces)) if random.random() < 0.1})

@@ -4,8 +4,8 @@ from collections import Counter
 from random import Random
 
 import pytest
-from laws.operators import OPERATORS
-from laws.plans import SCHEMA
+from laws.operators import OPERATORS, SCHEMA
+from laws.plans import drawn_row
 
 import anabranch as ab
 from anabranch.model.time import FOREVER
@@ -13,7 +13,7 @@ from anabranch.plan.join import Join
 from anabranch.plan.node import Node, PlanError
 from anabranch.plan.source import Source
 
-SAID = {"distinct on one column", "window", "window, early", "top_k", "top_k, early", "session", "rows"}
+SAID = {"distinct on some columns", "window", "window, early", "top_k", "top_k, early", "session", "rows"}
 
 
 def rests_on(node: Node, source: str) -> bool:
@@ -35,7 +35,7 @@ def bag(random):
     events = []
     for _ in range(random.randint(0, 8)):
         start = random.randint(0, 9)
-        payload = (("n", random.randint(1, 4)), ("value", random.choice("abc")))
+        payload = tuple(sorted(drawn_row(random).items()))
         events.append((payload, start, start + random.randint(1, 4)))
     return events
 

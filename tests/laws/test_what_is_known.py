@@ -4,15 +4,15 @@ from collections import Counter
 from random import Random
 
 import pytest
-from laws.operators import OPERATORS
-from laws.plans import SCHEMA, interleaved, widened
+from laws.operators import OPERATORS, SCHEMA
+from laws.plans import drawn_stream, interleaved
 from quick import cases
 
 import anabranch as ab
 from anabranch import Batch, Case, Fact, Insert, Properties, Stable
 from anabranch.model.lifetime import Lifetime
 from anabranch.model.time import FOREVER
-from anabranch.testing.presentations import Habits, replicas
+from anabranch.testing.presentations import Habits
 from anabranch.testing.references import Shape
 
 SEEN = {
@@ -43,7 +43,7 @@ def said_by(random):
     case, ends = random.choice(list(Case)), random.random() < 0.5
     habits = Habits(closed=random.random() < 0.3, revisions=random.choice([0.0, 0.4]))
     shape = Shape(unending=0.0 if ends else 0.15)
-    said = [widened(e) for e in replicas(random, 1, case=case, shape=shape, habits=habits)[1][0]]
+    said = drawn_stream(random, case=case, shape=shape, habits=habits)
     if random.random() < 0.4:
         job = ab.source("s", SCHEMA).sort().open()
         said = [element for one in said for element in job.push("s", [one])]
@@ -93,7 +93,7 @@ def test_what_an_operator_says_is_so(operator):
 
 def test_what_a_plan_says_is_so_and_it_says_something():
     counts = Counter()
-    for seed in range(200):
+    for seed in range(300):
         check(seed, counts=counts)
     assert all(counts[fact] > 20 for fact in SEEN)
 

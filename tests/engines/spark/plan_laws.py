@@ -12,15 +12,13 @@ import msgspec
 import pyarrow as pa
 from engines.spark.plan_driving import LeveledQuery
 from laws.operators import OPERATORS, Operator
-from laws.plans import compare, drawn_plan, interleaved, widened
+from laws.plans import compare, drawn_plan, drawn_shape, drawn_stream, interleaved
 
 from anabranch.engines.spark.query.status import ShardStatus
 from anabranch.engines.spark.transport.frontier_rows import with_least
 from anabranch.model.elements import Adjust, Element, Insert, Stable
 from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.oracle.relation import World
-from anabranch.testing.presentations import replicas
-from anabranch.testing.references import Shape
 
 ROWS = pa.schema(
     [
@@ -30,6 +28,7 @@ ROWS = pa.schema(
         ("old_end", pa.int64()),
         ("value", pa.string()),
         ("n", pa.int64()),
+        ("x", pa.int64()),
     ]
 )
 
@@ -61,7 +60,7 @@ def elements(batches: Sequence[pa.RecordBatch]) -> list[Element]:
     """The elements among rows of the output."""
     found: list[Element] = []
     for row in (row for batch in batches for row in batch.to_pylist()):
-        payload = {name: row[name] for name in ("value", "n") if row.get(name) is not None}
+        payload = {name: row[name] for name in ("value", "n", "x") if row.get(name) is not None}
         match row["kind"]:
             case "insert":
                 found.append(Insert(payload, row["start"], _time(row["end"])))
@@ -86,11 +85,8 @@ def check(seed: int, operators: Sequence[Operator] = OPERATORS) -> int:
     """Judge the plan of a seed; how many levels it has."""
     random = Random(seed)
     plan = drawn_plan(random, operators)
-    shape = Shape(events=12, horizon=15, payloads=4) if random.random() < 0.3 else None
-    streams = {
-        name: [widened(element) for element in replicas(random, 1, shape=shape)[1][0]]
-        for name in plan.sources
-    }
+    shape = drawn_shape(random)
+    streams = {name: drawn_stream(random, shape=shape) for name in plan.sources}
     query = LeveledQuery(plan.stream, random.randint(1, 3))
     worlds = {name: World() for name in plan.sources if name in query.reads}
     output, frontiers, pending = World(), dict[int, int](), dict[str, list[Element]]()
