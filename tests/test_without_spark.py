@@ -1,5 +1,6 @@
 """What runs where neither PySpark nor what only Spark needs is installed, and what the rest answers."""
 
+import json
 import os
 import re
 import shlex
@@ -145,7 +146,11 @@ def test_a_plan_runs_in_this_process_without_spark(place):
 
 
 def test_the_job_that_init_writes_runs_without_spark(place):
-    for arguments in (("init", "x"), ("run", "x/job.toml", "--engine", "embedded")):
+    done = anabranch(place, "init", "x", "--json")
+    following = [command.partition("job.toml")[2].split() for command in json.loads(done.stdout)["next"]]
+    assert ["--engine", "embedded"] in following
+    assert all("embedded" in words or not words for words in following)
+    for arguments in (("explain", "x/job.toml"), ("run", "x/job.toml", "--engine", "embedded")):
         done = anabranch(place, *arguments)
         assert done.returncode == 0, done.stderr
     (merged,) = (place / "x" / "merged").glob("*-0000.jsonl")

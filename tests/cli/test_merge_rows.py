@@ -93,6 +93,7 @@ def test_rows_that_are_refused_are_told_with_file_and_line(folder, capsys):
     assert "south.csv:7: a row has 3 cells as the header has, and this one 2" in capsys.readouterr().err
     (record,) = map(json.loads, Path("aside.jsonl").read_text().splitlines())
     assert record["file"] == "south.csv"
+    assert record["place"].endswith("south.csv:7")
     assert record["element"] == f"{AT.format(9)},B"
 
 

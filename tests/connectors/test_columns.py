@@ -192,3 +192,45 @@ def test_elements_of_replicas_are_read_from_their_files(tmp_path):
     relation = ab.Relation()
     relation.apply(ab.run(plan.merge(), {"feed": {"a": one, "b": other}}).table())
     assert [event.payload["value"] for event in relation.events()] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda table: table,
+        pl.from_arrow,
+        duckdb.from_arrow,
+        lambda table: table.to_pandas(types_mapper=pd.ArrowDtype),
+    ],
+    ids=["pyarrow", "polars", "duckdb", "pandas"],
+)
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "jsonl"])
+def test_a_table_of_elements_is_written_with_its_times(tmp_path, form, ending):
+    feeds = {"north": pa.Table.from_pylist(NORTH), "south": pa.Table.from_pylist(SOUTH)}
+    columns = ab.columns(feeds, replica="feed")
+    rows = ab.source("rows", columns, start="at", disorder="1 minute", replica="feed", lossy=True)
+    table = ab.run(rows.merge(), {"rows": feeds}).table()
+    path = tmp_path / f"out.{ending}"
+    assert ab.write(path, form(table)) == table.num_rows
+    back = ab.Relation()
+    for batch in ab.read(str(path)):
+        back.apply(batch)
+    assert levels(back) == list(range(8))
+    if ending == "parquet":
+        assert pa.types.is_timestamp(pq.read_schema(path).field("start").type)
+    if ending == "jsonl":
+        assert '"2026-03-01T10:00:00Z"' in path.read_text()
+
+
+def test_a_table_that_is_not_of_elements_is_not_written(tmp_path):
+    with pytest.raises(SchemaError, match="kind"):
+        ab.write(tmp_path / "out.parquet", pa.table({"a": [1]}))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_columns_whose_values_cannot_be_compared_are_refused_before_a_merge_reads_them():
+    columns = {"at": "timestamp[us, tz=UTC]", "for": pa.list_(pa.month_day_nano_interval()), "feed": "string"}
+    rows = ab.source("rows", columns, start="at", disorder="1 minute", replica="feed", lossy=True)
+    with pytest.raises(TypeError, match="column 'for' has type month_day_nano_interval") as caught:
+        rows.merge()
+    assert any("Cast it" in note for note in caught.value.__notes__)

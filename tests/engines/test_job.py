@@ -249,7 +249,7 @@ def test_a_value_that_is_not_of_its_column_is_set_aside_with_its_row():
     assert [row["level"] for row in job.push("rows", given)] == [1, 3, None]
     (violation,) = aside.violations
     assert "'high'" in str(violation.element)
-    assert "types of its columns" in violation.detail
+    assert ", and this row has " in violation.detail
 
 
 OVER = {"sort": Stream.sort, "final": Stream.final, "union": ab.union, "nothing": lambda stream: stream}

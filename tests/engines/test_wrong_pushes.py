@@ -91,6 +91,32 @@ def test_elements_that_do_not_fit_are_refused_one_by_one():
     assert str(error).startswith("rooms element 2: ")
 
 
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"at": "yesterday"}, "column 'at' is timestamp[us, tz=Europe/Berlin], and this row has 'yesterday'"),
+        ({"at": NOON, "level": "x"}, "column 'level' is int64, and this row has 'x'"),
+        ({"at": NOON, "level": 1.5}, "column 'level' is int64, and this row has 1.5"),
+    ],
+)
+def test_a_row_that_does_not_fit_is_refused_by_its_column_its_value_and_its_replica(row, words):
+    aside = Quarantine()
+    columns = {**STAMPED, "gateway": "string"}
+    source = ab.source("rows", columns, start="at", disorder="1 hour", replica="gateway", lossy=True)
+    job = source.merge().open(on_invalid=aside)
+    job.push("rows", [{"room": "A", "level": 1, "at": NOON}, row], replica="north")
+    (violation,) = aside.violations
+    assert (violation.input, violation.place, violation.detail) == ("north", "rows row 2", words)
+    assert "an insert, an adjust" not in violation.message
+    assert str(refused_of(source.merge().open(), row)) == f"rows row 1: {words}"
+
+
+def refused_of(job, row):
+    with pytest.raises(AnabranchError) as caught:
+        job.push("rows", [row], replica="north")
+    return caught.value
+
+
 def test_the_numbers_of_elements_count_those_that_did_not_fit():
     job = ab.source("rooms", ELEMENTS).with_columns(x=col("level") * 2).open(on_invalid=Quarantine())
     job.push("rooms", [Insert({"level": "x"}, 1, 2), Insert({"level": 2}, 1, 2)])

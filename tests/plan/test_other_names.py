@@ -66,3 +66,8 @@ def test_an_answer_names_what_there_is_and_answers_for_nothing_that_is_there(nam
     for name, answer in names.items():
         assert not hasattr(owner, name), name
         assert {*re.findall(r"[.](\w+)(?=\()", answer)} <= known, answer
+
+
+def test_windows_show_themselves_in_a_line():
+    shown = repr(SOURCE.window(5).group_by("v"))
+    assert shown == "<Windows by v over s: elements; .agg(…) makes a stream of them>"

@@ -26,6 +26,12 @@ NEXT = {
     "run job.toml --check": "what would be done, and why",
     "run job.toml --once": "merge what is there",
 }
+NEXT_WITHOUT_SPARK = {
+    "explain job.toml": "what it does, and why",
+    "run job.toml --engine embedded --check": "what would be done",
+    "run job.toml --engine embedded": "merge what is there, in one process",
+}
+"""PySpark is not installed."""
 MERGED = "merged"
 
 
@@ -51,16 +57,28 @@ def run(options: argparse.Namespace) -> int:
     for name, text in texts.items():
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text(text, encoding="utf-8", newline="\n")
-    commands = [f"{_command()} {rest}" for rest in NEXT]
+    following = _following()
+    commands = [f"{_command()} {rest}" for rest in following]
     if options.json:
         answer = {"folder": str(place.absolute()), "files": list(texts), "next": commands}
         print(json.dumps(answer, ensure_ascii=False))
     else:
-        _tell(place, texts, commands)
+        _tell(place, texts, dict(zip(commands, following.values(), strict=True)))
     return 0
 
 
-def _tell(place: Path, texts: dict[str, str], commands: list[str]) -> None:
+def _following() -> dict[str, str]:
+    """What to type next, and what for."""
+    from anabranch.extras import check_spark
+
+    try:
+        check_spark()
+    except ImportError:
+        return NEXT_WITHOUT_SPARK
+    return NEXT
+
+
+def _tell(place: Path, texts: dict[str, str], commands: dict[str, str]) -> None:
     from shlex import quote
 
     for name in texts:
@@ -71,7 +89,7 @@ def _tell(place: Path, texts: dict[str, str], commands: list[str]) -> None:
     if place.absolute() != Path.cwd():
         print(f"  cd {quote(str(place))}")
     wide = max(map(len, commands))
-    for command, what in zip(commands, NEXT.values(), strict=True):
+    for command, what in commands.items():
         print(f"  {command:<{wide}}    {what}")
 
 

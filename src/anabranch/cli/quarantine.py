@@ -23,7 +23,7 @@ def record(violation: Violation, file: str) -> dict[str, Any]:
     return {
         "file": file,
         "code": violation.code,
-        "position": violation.position,
+        **({"place": violation.place} if violation.place else {"position": violation.position}),
         "input": violation.input,
         "element": element_text(violation.element),
         **time_field("frontier", violation.frontier),

@@ -65,9 +65,12 @@ What to type, in this folder:
 
     anabranch doctor job.toml             is all there that a run needs?
     anabranch run job.toml --check        what would be done, and why
-    anabranch run job.toml --once         merge what is there, a line for each micro-batch
+    anabranch run job.toml --once         merge what is there on Spark, a line for each micro-batch
     grep -h insert merged/*.jsonl         {readings} readings, each once; neither gateway has them all
     cat merged/_quarantine/*.jsonl        {bad} bad rows, each with its reason and its place
+
+Without PySpark: `anabranch run job.toml --engine embedded` merges what is there in one process, and `--check`
+and `anabranch explain job.toml` say what it does.
 
 Add a file, such as `feeds/west/0005.jsonl`, and run again: it goes on where it stopped. Without `--once` it
 waits for new files until Ctrl-C. Remove `merged` to begin anew. Then put your own rows in `feeds`, a folder

@@ -85,9 +85,29 @@ def _hash(values: Any, column: str) -> tuple[Hashes, NDArray[np.bool_]]:
     hash_values = _hasher(values.type)
     if hash_values is not None:
         return hash_values(values, column), _present(values)
-    error = UnsupportedTypeError(f"column {column!r} has type {values.type}, which has no canonical form")
+    raise _unsupported(values.type, column)
+
+
+def check_types(columns: pa.Schema) -> None:
+    """Raise where a column holds values that have no identity, however deep they are."""
+    for field in columns:
+        _check_type(field.type, field.name)
+
+
+def _check_type(dtype: pa.DataType, column: str) -> None:
+    if isinstance(dtype, pa.BaseExtensionType):
+        dtype = dtype.storage_type
+    if _hasher(dtype) is None:
+        raise _unsupported(dtype, column)
+    inner = [dtype.value_type] if pa.types.is_dictionary(dtype) else []
+    for one in [*inner, *(dtype.field(n).type for n in range(dtype.num_fields))]:
+        _check_type(one, column)
+
+
+def _unsupported(dtype: pa.DataType, column: str) -> UnsupportedTypeError:
+    error = UnsupportedTypeError(f"column {column!r} has type {dtype}, which has no canonical form")
     error.add_note("Cast it to a number, text, binary, time, list, struct or map before it enters a stream.")
-    raise error
+    return error
 
 
 def _present(values: Any) -> NDArray[np.bool_]:

@@ -69,7 +69,7 @@ _STATEMENTS = {
     Rule.NO_SUCH_ROW: "an update or a delete changes a row that is there by then, by its key",
     Rule.ROW_IS_THERE: "a row is inserted where no row of its key is there",
     Rule.FAILED: "an expression or a function gives a value for every row",
-    Rule.MALFORMED: "a record is an insert, an adjust, a stable, an attach or a detach with its fields",
+    Rule.MALFORMED: "a record has the fields of a row or of an element, in their types",
 }
 
 _BREACHES = {

@@ -4,12 +4,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
+import pyarrow as pa
+
 from anabranch.kernels.kernel import Kernel, State
 from anabranch.kernels.merge.choice import Choice, Side, choose
 from anabranch.kernels.merge.merge import Merge as MergeKernel
 from anabranch.kernels.merge.settings import REMEMBER
 from anabranch.model.clock import check_unit, in_ticks
 from anabranch.model.clock_columns import clock_of
+from anabranch.model.identity import check_types
 from anabranch.model.output_policy import (
     FinalOnly,
     FirstThenFinal,
@@ -67,6 +70,7 @@ class Merge(Node):
                 )
                 error.add_note(f"The columns are {', '.join(map(repr, self.schema.names))}.")
                 raise error
+        check_types(pa.schema([self.schema.field(name) for name in self.identity or self.schema.names]))
         if not any(Fact.PUNCTUATED in node.properties for node in self.inputs):
             error = PlanError(
                 "a merge keeps what no input has promised to be past, and none ever promises anything"

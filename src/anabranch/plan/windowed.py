@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from anabranch.plan.stream import Stream
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Windowed:
     """Windows over a stream, of which nothing is said yet."""
 
@@ -33,6 +33,10 @@ class Windowed:
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(no_attribute("windows of a stream", name, dir(Windowed), OF_WINDOWS))
+
+    def __repr__(self) -> str:
+        by = f" by {', '.join(self.columns)}" if self.columns else ""
+        return f"<Windows{by} over {self.node.words()}; .agg(…) makes a stream of them>"
 
     def group_by(self, *columns: str | Expression) -> "Windowed":
         """By which columns the events of a window are told apart; null is a group."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -278,10 +279,11 @@ def rows_in_columns(
     if isinstance(given, Mapping):
         given = [given]
     given = _iterable(source, given, "rows")
-    if isinstance(given, Iterable) and not hasattr(given, "__arrow_c_stream__") and not _is_arrow(given):
-        return _fitting([_of_replica(source, _row(source, row), replica) for row in given], source.columns)
-    rows = _one_batch(given)
     own = None if source.layout is None else source.layout.replica
+    if isinstance(given, Iterable) and not hasattr(given, "__arrow_c_stream__") and not _is_arrow(given):
+        mappings = [_of_replica(source, _row(source, row), replica) for row in given]
+        return _fitting(mappings, source.columns, own)
+    rows = _one_batch(given)
     if replica is not None and own is not None and own not in rows.schema.names:
         rows = rows.append_column(own, pa.repeat(pa.scalar(replica, pa.string()), rows.num_rows))
     there = rows.schema.names
@@ -316,19 +318,36 @@ def _of_replica(source: Source, row: dict[str, Any], replica: str | None) -> dic
 
 
 def _fitting(
-    rows: list[dict[str, Any]], columns: pa.Schema
+    rows: list[dict[str, Any]], columns: pa.Schema, own: str | None
 ) -> tuple[pa.RecordBatch, dict[int, dict[str, str]]]:
     try:
         return _columns_of(rows, columns), {}
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        unfit = {}
+        unfit, fitting = {}, []
         for number, row in enumerate(rows):
-            try:
-                _columns_of([row], columns)
-            except (pa.ArrowException, TypeError, ValueError, OverflowError) as reason:
-                unfit[number] = {"reason": f"a row has the types of its columns: {reason}", "raw": str(row)}
-        fitting = [{} if number in unfit else row for number, row in enumerate(rows)]
+            wrong = [one for one in columns if not _fits(row, one)]
+            if not wrong:
+                fitting.append(row)
+                continue
+            unfit[number] = {"reason": _unlike(row, wrong[0]), "raw": str(row)}
+            unusable = {one.name for one in wrong}
+            fitting.append({} if own is None or own in unusable else {own: row.get(own)})
         return _columns_of(fitting, columns), unfit
+
+
+def _fits(row: Mapping[str, Any], column: pa.Field) -> bool:
+    try:
+        exact_column([row.get(column.name)], column.type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
+def _unlike(row: Mapping[str, Any], column: pa.Field) -> str:
+    value = row.get(column.name)
+    shown = repr(str(value) if isinstance(value, date) else value)
+    brief = shown if len(shown) <= 60 else f"{shown[:57]}..."
+    return f"column {column.name!r} is {column.type}, and this row has {brief}"
 
 
 def _columns_of(rows: list[dict[str, Any]], columns: pa.Schema) -> pa.RecordBatch:
