@@ -363,3 +363,19 @@ def test_a_run_that_is_at_its_end_gives_nothing_when_it_is_gone_on_with(tmp_path
     again = ab.run(plan(), {"levels": tmp_path}, state=run.state)
     assert list(again) == []
     assert ab.run(plan(), {"levels": tmp_path}, state=again.state).table().num_rows == 0
+
+
+def test_files_are_read_side_by_side_in_time_however_many_rows_each_has(tmp_path):
+    dense, sparse = tmp_path / "dense.parquet", tmp_path / "sparse.parquet"
+    put(dense, range(100_000))
+    put(sparse, range(0, 1_000_000, 10))
+    both = {name: ab.source(name, ROOMS, start="at", disorder=0) for name in ("dense", "sparse")}
+    reached, turns = dict.fromkeys(both, -1), []
+    for batch in ab.run(both, {"dense": dense, "sparse": sparse}, finish=False):
+        [(name, starts)] = ((name, starts) for name, one in batch.items() if (starts := starts_of([one])))
+        turns.append((name, reached[name] == min(reached.values())))
+        reached[name] = max(starts)
+        if reached["dense"] == 99_999:
+            break
+    assert {name for name, _ in turns} == set(both)
+    assert all(is_behind for _, is_behind in turns)

@@ -168,6 +168,8 @@ def _before_and_from_the_end_of_time(piece: Any) -> Iterator[Any]:
 
 
 def _ends_time(piece: Any) -> bool:
+    if isinstance(piece, Mark):
+        return False
     if isinstance(piece, Intake):
         return len(piece.rows) > 0 and len(piece.cut(end_of_time)[0].rows) < len(piece.rows)
     if isinstance(piece, list):
