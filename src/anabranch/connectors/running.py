@@ -72,7 +72,7 @@ class Run(Iterator[Any]):
 
     @property
     def state(self) -> bytes:
-        """The state of the plan after the last batch, and how far its files and topics have been read.
+        """The state of the plan after the last batch, and how far its inputs have been read.
 
         ``run(plan, inputs, state=run.state)`` goes on from there: the output until then and the output of
         that run are what one run gives. Iterables have no positions: the next run is given what comes after.
@@ -175,7 +175,7 @@ def run(
     gives one by one are gathered: up to 4,096, and of a live one for at most 0.1 seconds. ``progress`` is
     told how much has been read, from 0 to 1.
 
-    ``state`` is what `Run.state` gave: files, folders and topics are read from where that run had read them,
+    ``state`` is what `Run.state` gave: files, folders, topics and tables are read from where that run was,
     and iterables are what comes after; or what `Job.dump` gave, and all inputs are what comes after. With
     ``finish=False`` sources are not taken to be over when they have been read: a line or file that is not
     complete yet is left, and another run goes on from ``run.state``.

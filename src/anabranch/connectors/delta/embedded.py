@@ -1,14 +1,14 @@
 """What changes in Delta tables as the source of a plan in this process, version by version.
 
 A table is a replica, or the only one. It is read to the version that is its last when the run begins; a live
-one is followed.
+one is followed. A place is the version that is next; the rows of a version come in the same order again.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
-import pyarrow as pa
+import msgspec
 
 from anabranch.connectors.delta.descriptions import (
     EARLIEST,
@@ -18,16 +18,12 @@ from anabranch.connectors.delta.descriptions import (
     first_version,
     tables_named,
 )
-from anabranch.engines.embedded.feeds import Extent, Feed, Reading
+from anabranch.engines.embedded.feeds import Extent, Feed, Mark, Positioned, Reading
 from anabranch.engines.embedded.intake import Intake, read_intake
-from anabranch.engines.embedded.stopping import Stop
 from anabranch.model.origin import Origin
 from anabranch.plan.node import PlanError
 from anabranch.plan.source import Source
 from anabranch.rows.layout import SINGLE
-
-if TYPE_CHECKING:
-    from anabranch.connectors.delta.reading import VersionRange
 
 PAUSE = 0.5
 """Seconds between looks at a live table."""
@@ -58,58 +54,116 @@ class DeltaFeeds:
         names["replica"] = source.layout.replica if several else None
         named = {what: name for what, name in names.items() if name is not None}
         added = {what: name for what, name in named.items() if name in source.columns.names}
-        return [self._feed(source, name, source.columns, added, reading) for name in self.tables]
+        return [self._feed(source, name, added, reading) for name in self.tables]
 
-    def _feed(
-        self, source: Source, name: str, columns: pa.Schema, added: Mapping[str, str], reading: Reading
-    ) -> Feed:
+    def _feed(self, source: Source, name: str, added: Mapping[str, str], reading: Reading) -> Feed:
         from anabranch.connectors.delta.reading import opened
 
-        table = opened(self.tables[name])
-        begin, whole = first_version(self.start, table.version)
-        replica, last = "" if name == SINGLE else name, None if reading.live else table.version
+        opening = opened(self.tables[name])
+        begin, whole = first_version(self.start, opening.version)
+        last = None if reading.live else opening.version
         extent = None if last is None else Extent(max(last + 1 - begin, 0))
-        ranges = self._versions(name, table.identity, begin, last, extent, reading.stop, whole=whole)
-        return Feed(source.name, _intakes(source, ranges, columns, added), replica, extent=extent, again=True)
+        table = _Table(source, name, opening.path, opening.identity, added, reading, begin, last, extent)
+        return Feed(
+            source.name,
+            table.read(begin, whole=whole),
+            "" if name == SINGLE else name,
+            extent=extent,
+            again=True,
+            positioned=Positioned("versions of a Delta table", table.again, table.place(begin, whole=whole)),
+        )
 
-    def _versions(
-        self,
-        name: str,
-        identity: str,
-        begin: int,
-        last: int | None,
-        extent: Extent | None,
-        stop: Stop,
-        *,
-        whole: bool,
-    ) -> "Iterator[VersionRange]":
-        """Versions in order; without a last, those that come, until a stop."""
-        from anabranch.connectors.delta.reading import VersionRange, opened
 
-        version = begin
-        while last is None or version <= last:
-            there = last if last is not None else opened(self.tables[name]).version
+class TablePlace(msgspec.Struct, frozen=True):
+    """The version that is next; those before it have been read."""
+
+    table: str
+    """The identity of the table."""
+    next: int
+    whole: bool = False
+    """Its rows are read in place of what it changed."""
+    commit: int = 0
+    """What its log is known again by, 0 where there is none yet."""
+    before: int = 0
+    """The same of the version before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table, which is followed where it is read live."""
+
+    source: Source
+    name: str
+    """Of the replica."""
+    path: str
+    identity: str
+    added: Mapping[str, str]
+    """The columns that are added to those of the table, by what they are."""
+    reading: Reading
+    begin: int
+    last: int | None
+    """None: it is followed."""
+    extent: Extent | None
+
+    def place(self, version: int, *, whole: bool) -> dict[str, Any]:
+        """A place: all before a version has been read."""
+        from anabranch.connectors.delta.commits import checksum
+
+        commit, before = checksum(self.path, version), checksum(self.path, version - 1)
+        return dict(msgspec.to_builtins(TablePlace(self.identity, version, whole, commit, before)))
+
+    def again(self, saved: Any, used: int) -> Iterator[Intake | Mark]:
+        """What the table changed from a place on, if it is the table that was read."""
+        from anabranch.connectors.delta.reading import opened
+
+        place = msgspec.convert(saved, TablePlace)
+        opened(self.path).check_goes_on(place.table, place.next)
+        self._check_same(place.next - 1, place.before)
+        if used:
+            self._check_same(place.next, place.commit)
+        if self.extent is not None and self.last is not None:
+            first = min(self.begin, place.next)
+            self.extent.size, self.extent.done = self.last + 1 - first, place.next - first
+        return self.read(place.next, whole=place.whole)
+
+    def read(self, version: int, *, whole: bool) -> Iterator[Intake | Mark]:
+        """What versions changed, a mark before each of them: to the last, or to a stop."""
+        from anabranch.connectors.delta.reading import opened
+
+        while True:
+            there = opened(self.path).version if self.last is None else self.last
             for number in range(version, there + 1):
-                yield VersionRange(name, self.tables[name], identity, number, whole and number == begin)
-                if extent is not None:
-                    extent.done += 1
-            version = max(version, there + 1)
-            if last is None and stop.wait(PAUSE):
+                yield Mark(self.place(number, whole=whole))
+                yield from self._version(number, whole=whole)
+                whole = False
+                if self.extent is not None:
+                    self.extent.done += 1
+            if there >= version:
+                version = there + 1
+                yield Mark(self.place(version, whole=whole))
+            if self.last is not None or self.reading.stop.wait(PAUSE):
                 return
 
+    def _version(self, number: int, *, whole: bool) -> Iterator[Intake]:
+        from anabranch.connectors.delta.reading import VERSION_ROWS, VersionRange, reads
 
-def _intakes(
-    source: Source, ranges: "Iterator[VersionRange]", columns: pa.Schema, added: Mapping[str, str]
-) -> Iterator[Intake]:
-    from anabranch.connectors.delta.reading import VERSION_ROWS, reads
-
-    for part in ranges:
-        label = f"{part.path}@{part.version}"
-        for turn in reads([part], columns, added, source.reads):
+        assert self.source.columns is not None, "rows have columns"
+        label = f"{self.path}@{number}"
+        part = VersionRange(self.name, self.path, self.identity, number, whole)
+        for turn in reads([part], self.source.columns, self.added, self.source.reads):
             for read in turn:
-                rows = read.sequence - part.version * VERSION_ROWS
-                origin = Origin(rows, None, (label,)) if source.reads.sequence is None else None
-                yield read_intake(source, read, origin)
+                rows = read.sequence - number * VERSION_ROWS
+                origin = Origin(rows, None, (label,)) if self.source.reads.sequence is None else None
+                yield read_intake(self.source, read, origin)
+
+    def _check_same(self, version: int, commit: int) -> None:
+        """Raise where the log has another version than the one that was read; one may be cleaned up."""
+        from anabranch.connectors.delta.commits import checksum
+        from anabranch.connectors.delta.reading import put_back
+
+        now = checksum(self.path, version)
+        if commit and now and now != commit:
+            raise put_back(f"version {version} of the table {self.path} is not the one that was read")
 
 
 def delta_changes(

@@ -1,7 +1,8 @@
 """What one version of a Delta table changed, as rows: what happened to each, when, and in which version.
 
 Within a version rows that go come first, then those that come: an update is both, at one time, so a row whose
-key is changed goes and comes under another. Nothing is held in memory but a batch of rows.
+key is changed goes and comes under another. A version gives its rows in the same order whenever it is read.
+Nothing is held in memory but a batch of rows.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,13 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from anabranch.connectors.delta.commits import FEED, Commit, batches, is_logged
 from anabranch.connectors.files.local_path import path_meant
 from anabranch.connectors.tables.table_error import TableError
 from anabranch.model.schema import SchemaError
@@ -23,11 +25,10 @@ from anabranch.model.zones import cast
 from anabranch.rows.layout import Layout
 from anabranch.rows.reading import Place, Read, read_rows
 
-FEED = "delta.enableChangeDataFeed"
 VERSION_ROWS = 1 << 40
 """More rows than a version changes: the sequence of a row is its version and its own number."""
-_CHANGE, _TIME = "_change_type", "_commit_timestamp"
-_GOES, _COMES = "('delete', 'update_preimage')", "('insert', 'update_postimage')"
+_TIME = "_commit_timestamp"
+_MAPPING = "delta.columnMapping.mode"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,28 +65,36 @@ class Opened:
         """The last version."""
         return int(self.table.version())
 
-    def time_of(self, version: int) -> int:
-        """When a version was committed, in milliseconds."""
-        behind = self.version - version
-        return int(self.table.history(behind + 1)[behind]["timestamp"])
-
     def changes(self, part: VersionRange) -> Iterator[tuple[str, pa.RecordBatch]]:
         """What happened, and to which rows, in the order in which it counts.
 
         Rows of the first version may have been elsewhere before there was this table: they are a snapshot.
         """
-        version = part.version
-        with _named(self.path, version):
-            if part.whole:
-                then = DeltaTable(self.path, version=version)
-                time = pa.scalar(self.time_of(version), pa.timestamp("ms"))
-                for rows in then.to_pyarrow_dataset().to_batches():
-                    yield "snapshot", rows.append_column(_TIME, pa.repeat(time, rows.num_rows))
-                return
-            for op, images in (("delete", _GOES), ("insert", _COMES)):
-                feed = self.table.load_cdf(version, version, predicate=f"{_CHANGE} IN {images}")
-                for rows in pa.RecordBatchReader.from_stream(feed):
-                    yield "snapshot" if version == 0 else op, rows
+        with _named(self.path, part.version):
+            commit = Commit(self.path, part.version)
+            time = pa.scalar(commit.time, pa.timestamp("ms"))
+            partitions = self.table.metadata().partition_columns
+            changes = commit.changes(self.columns, partitions)
+            for op, rows in self._rows_at(part.version) if part.whole else changes:
+                yield (
+                    "snapshot" if part.version == 0 else op,
+                    rows.append_column(_TIME, pa.repeat(time, rows.num_rows)),
+                )
+
+    def _rows_at(self, version: int) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """The rows that are there at a version."""
+        then = DeltaTable(self.path, version=version).to_pyarrow_dataset()
+        for file in sorted(then.get_fragments(), key=lambda one: one.path):
+            yield from (("snapshot", rows) for rows in batches(file, then.schema))
+
+    def check_goes_on(self, table: str, version: int) -> None:
+        """Raise where it is not the table that was read, or has less than was read before a version."""
+        if self.identity != table:
+            raise made_anew(self.path)
+        if version > self.version + 1:
+            raise put_back(
+                f"the table {self.path} was read up to version {version - 1}, and its last is {self.version}"
+            )
 
 
 def opened(path: str) -> Opened:
@@ -105,6 +114,10 @@ def opened(path: str) -> Opened:
             "start='snapshot'."
         )
         raise off
+    if table.metadata().configuration.get(_MAPPING, "none") != "none":
+        mapped = TableError(f"the columns of {path} have other names in its files ({_MAPPING})")
+        mapped.add_note("Changes of such tables cannot be read; write them to a table without it.")
+        raise mapped
     return Opened(path, table)
 
 
@@ -172,7 +185,16 @@ def _cast(column: Any, field: pa.Field, part: VersionRange) -> Any:
 def made_anew(path: str) -> TableError:
     """Another table is where one was."""
     error = TableError(f"the table {path} was deleted and made again since it was read")
-    error.add_note("Begin a new checkpoint, or give the new table as another replica.")
+    error.add_note("Begin a new checkpoint or without a state, or give the new table as another replica.")
+    return error
+
+
+def put_back(what: str) -> TableError:
+    """A table is not what it was when it was read."""
+    error = TableError(what)
+    error.add_note(
+        "An older copy of it was put in its place. Restore it, or begin a new checkpoint or without a state."
+    )
     return error
 
 
@@ -181,21 +203,20 @@ def _named(path: str, version: int) -> Iterator[None]:
     """What cannot be read of a version is said with its number and the way out."""
     try:
         yield
-    except (DeltaError, pa.ArrowException, OSError) as reason:
+    except (DeltaError, pa.ArrowException, OSError, msgspec.MsgspecError) as reason:
         text = str(reason)
-        log = Path(path) / "_delta_log" / f"{version:020}.json"
-        if not log.exists() or "not found" in text or "No such file" in text:
+        if not is_logged(path, version) or "not found" in text or "No such file" in text:
             what = f"version {version} of {path} is no longer there: it was cleaned up before it was read"
             way = (
                 "Keep versions for longer (delta.logRetentionDuration, delta.deletedFileRetentionDuration), "
-                "and begin a new checkpoint with start='snapshot'."
+                "and begin a new checkpoint or without a state, with start='snapshot'."
             )
-        elif "change data enabled" in text:
-            what = f"the change data feed of {path} was off at version {version}"
-            way = "Begin at a version since when it has been on, or with start='snapshot'."
         else:
             what = f"version {version} of {path} cannot be read: {_first_line(reason)}"
-            way = "Begin a new checkpoint with start='snapshot' where the version is damaged."
+            way = (
+                "Where the version is damaged, begin a new checkpoint or without a state, with "
+                "start='snapshot'."
+            )
         error = TableError(what)
         error.add_note(way)
         raise error from None

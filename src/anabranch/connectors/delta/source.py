@@ -122,21 +122,14 @@ class ChangesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise error
 
     def _reached(self, name: str, place: Mapping[str, Any] | None, most: int | None) -> dict[str, Any]:
-        from anabranch.connectors.delta.reading import made_anew, opened
+        from anabranch.connectors.delta.reading import opened
 
         table = opened(self.feeds.tables[name])
         last = table.version
         if place is None:
             begin, whole = first_version(self.feeds.start, last)
             place = {"table": table.identity, "begin": begin, "whole": whole, "next": begin}
-        if table.identity != place["table"]:
-            raise made_anew(table.path)
-        if place["next"] > last + 1:
-            error = TableError(
-                f"the table {table.path} was read up to version {place['next'] - 1}, and its last is {last}"
-            )
-            error.add_note("An older copy of it was put in its place. Restore it, or begin a new checkpoint.")
-            raise error
+        table.check_goes_on(place["table"], place["next"])
         end = last + 1 if self.target is None else min(last + 1, self.target.get(name, last + 1))
         reached = max(end if most is None else min(end, place["next"] + most), place["next"])
         return {**place, "next": reached}
