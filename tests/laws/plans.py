@@ -105,9 +105,9 @@ def _with_row(element: Element, rows: Mapping[str, dict[str, Any]]) -> Element:
 
 
 def drawn_shape(random: Random) -> Shape | None:
-    """Few events for most cases; for one in fifty more than tables and leaves begin with."""
+    """Few events for most cases; for one in two hundred more than tables and leaves begin with."""
     what = random.random()
-    if what < 0.02:
+    if what < 0.005:
         return Shape(events=250, horizon=300, payloads=12)
     return Shape(events=12, horizon=15, payloads=4) if what < 0.3 else None
 
