@@ -1,11 +1,15 @@
 """Changes of Delta tables as sources of plans, without Spark."""
 
+import json
+import os
+
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import anabranch as ab
 from anabranch import Insert
+from anabranch.connectors.tables.table_error import TableError
 
 STOCK = pa.schema([("id", pa.int64()), ("item", pa.string())])
 COLUMNS = {"id": "int64", "item": "string", "op": "string", "time": "timestamp[us, tz=UTC]"}
@@ -98,3 +102,59 @@ def test_several_tables_need_a_source_of_replicas(tmp_path):
     door = ab.delta_changes([made(tmp_path / "a"), made(tmp_path / "b")])
     with pytest.raises(ab.PlanError, match="not of replicas"):
         ab.run(changes(), {"stock": door})
+
+
+def logged_otherwise(path, version, change):
+    """The log of a version, with every action changed."""
+    log = path / "_delta_log" / f"{version:020}.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for action in actions:
+        change(action)
+    log.write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+
+def with_deletion_vector(action):
+    if "add" in action:
+        vector = {"storageType": "i", "pathOrInlineDv": "0", "sizeInBytes": 1, "cardinality": 1}
+        action["add"]["deletionVector"] = vector
+
+
+def without_values(action):
+    action.get("remove", {}).pop("partitionValues", None)
+
+
+def with_names_for_columns(action):
+    if "metaData" in action:
+        action["metaData"]["configuration"]["delta.columnMapping.mode"] = "name"
+
+
+@pytest.mark.parametrize(
+    ("version", "change", "message"),
+    [
+        (1, with_deletion_vector, "version 1 of .* changed rows by deletion vectors"),
+        (2, without_values, "version 2 of .* does not say which 'item' the rows of .* have"),
+        (0, with_names_for_columns, "the columns of .* have other names in its files"),
+    ],
+)
+def test_what_files_alone_do_not_tell_is_refused(tmp_path, version, change, message):
+    path = tmp_path / "stock"
+    DeltaTable.create(
+        path, schema=STOCK, partition_by=["item"], configuration={"delta.enableChangeDataFeed": "true"}
+    )
+    put(path, {1: "apple"})
+    DeltaTable(path).delete("item = 'apple'")
+    logged_otherwise(path, version, change)
+    with pytest.raises(TableError, match=message) as raised:
+        list(ab.run(changes(), {"stock": ab.delta_changes(path)}))
+    assert raised.value.__notes__
+
+
+def test_a_commit_without_a_time_has_that_of_its_log(tmp_path):
+    table = made(tmp_path / "stock")
+    put(table, {1: "apple"})
+    logged_otherwise(table, 1, lambda action: action.pop("commitInfo", None))
+    os.utime(table / "_delta_log" / f"{1:020}.json", (86_400, 86_400))
+    [insert, _] = [
+        e for batch in ab.run(changes(), {"stock": ab.delta_changes(table)}) for e in batch.elements()
+    ]
+    assert insert.start == 86_400_000_000
