@@ -11,6 +11,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import duckdb
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -187,7 +188,9 @@ def test_the_command_the_expression_and_the_plan_give_the_same_events(tmp_path, 
 
 
 def at_hand(rows: pa.Table, random: Random) -> Any:
-    match random.choice(["pyarrow", "polars", "duckdb"]):
+    match random.choice(["pyarrow", "pandas", "polars", "duckdb"]):
+        case "pandas":
+            return rows.to_pandas(types_mapper=pd.ArrowDtype)
         case "polars":
             return pl.from_arrow(rows)
         case "duckdb":
