@@ -77,7 +77,7 @@ def test_a_job_that_goes_on_elsewhere_emits_what_it_would_have(seed):
     random = Random(seed)
     every = random.choice([1, 2, 3])
     made = random.choice([TAKEN, FOLDED, LISTED, {"own": OWN}, {**FOLDED, **TAKEN, **LISTED}])
-    plan = windows(random.choice([7, 12, 40]), made, every)
+    plan = windows(random.choice([7, 20, 40]), made, every)
     one, other = plan.open(), plan.open()
     stable = 0
     for _ in range(150):
@@ -93,20 +93,21 @@ def test_a_job_that_goes_on_elsewhere_emits_what_it_would_have(seed):
     assert one.status().live == other.status().live == 0
 
 
-def test_states_of_ones_own_are_combined_in_the_order_of_panes():
+@pytest.mark.parametrize("size", [5, 20])
+def test_states_of_ones_own_are_combined_in_the_order_of_panes(size):
     said = ab.aggregate(
         lift=lambda rows: rows.column("n").cast(pa.string()),
         combine=lambda one, other: pc.binary_join_element_wise(one, other, ""),
         finish=lambda states: states,
     )
     source = ab.source("s", COLUMNS, properties=["insert only"])
-    job = source.window(9, 1).agg(said=said).open()
+    job = source.window(size, 1).agg(said=said).open()
     digits = [n * 7 % 10 for n in range(60)]
     out = []
     for tick, digit in enumerate(digits):
         out += job.push("s", [Insert({"k": 0, "n": digit, "x": 0.0}, tick, tick + 1), Stable(tick + 1)])
     texts = {one.start: one.payload["said"] for one in out if isinstance(one, Insert) and one.start >= 0}
-    assert texts == {n: "".join(map(str, digits[n : n + 9])) for n in range(52)}
+    assert texts == {n: "".join(map(str, digits[n : n + size])) for n in range(61 - size)}
 
 
 def test_values_that_have_left_all_windows_take_no_memory():

@@ -10,6 +10,7 @@ from quick import cases
 
 import anabranch as ab
 from anabranch import Insert, Stable, col
+from anabranch.kernels.aggregate.aggregation import Aggregation
 from anabranch.kernels.aggregate.floats import FloatSums
 from anabranch.kernels.aggregate.running import Running
 from anabranch.kernels.aggregate.window_times import WindowTimes
@@ -189,3 +190,21 @@ def test_what_is_added_and_taken_back_leaves_nothing_of_it():
     job.push("s", [large, Insert({"x": 1.0}, 2, 3)])
     out = job.push("s", [ab.Adjust(large.payload, 1, 2, 1), Stable(10)])
     assert out[0] == Insert({"x": 1.0}, 0, 10)
+
+
+def test_an_early_push_copies_the_groups_it_touches_and_finishes_them_once(monkeypatch):
+    work = []
+    for name in ("merge", "said"):
+        usual = getattr(Aggregation, name)
+        monkeypatch.setattr(
+            Aggregation,
+            name,
+            lambda self, *slots, u=usual, n=name: work.append((n, len(slots[-1]))) or u(self, *slots),
+        )
+    stream = ab.source("s", {"k": "string", "n": "int64"}).window(10).group_by("k")
+    job = stream.agg(col("n").sum(), early=True).open()
+    out = job.push("s", [Insert({"k": "a", "n": 1}, 3, 4)])
+    out += job.push("s", [Insert({"k": "a", "n": 4}, 3, 4)])
+    one, both = {"k": "a", "n": 1}, {"k": "a", "n": 5}
+    assert out == [Insert(one, 0, 10), ab.Adjust(one, 0, 10, 0), Insert(both, 0, 10)]
+    assert work == [("merge", 1), ("said", 2)] * 2

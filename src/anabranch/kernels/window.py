@@ -33,9 +33,10 @@ from anabranch.kernels.aggregate.window_times import OUTSIDE, WindowTimes
 from anabranch.kernels.failed import failed
 from anabranch.kernels.kernel import Refused, Report, Result, State
 from anabranch.kernels.store.saved import version_of
-from anabranch.model.batch import Batch, Kind, concat
+from anabranch.model.batch import Batch, Kind
 from anabranch.model.clock_columns import times
-from anabranch.model.rows import rows_without_columns
+from anabranch.model.identity import identities
+from anabranch.model.rows import rows_without_columns, take_rows
 from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING
 
@@ -123,13 +124,23 @@ class Window:
                 added, bad = self._placed(_some(batch, rows), sign)
                 refused += bad
                 parts += [] if added is None else [added]
-        if not self.settings.early:
+        if not self.settings.early or not parts:
             self._add(parts)
             return Result(self._nothing, tuple(refused))
-        windows, numbers = self._touched(parts)
-        before = self._rows(windows, numbers)
+        windows, numbers, slots = self._touched(parts)
+        before = self._merged(windows, numbers, slots)
         self._add(parts)
-        changes, more = self._changed(before, self._rows(windows, numbers))
+        after = slots if self.times.tumbling else self._merged(windows, numbers, slots)
+        found = self._finished(
+            np.concatenate([windows, windows]),
+            np.concatenate([before, after]),
+            np.concatenate([numbers, numbers]),
+            all_ranks=True,
+        )
+        changes, more = self._changed(found)
+        for extra in [before] if self.times.tumbling else [before, after]:
+            self.aggregation.clear(extra)
+            self.panes.give_back(extra)
         return Result(changes, (*refused, *more))
 
     def advance(self, name: str, time: int) -> Result:
@@ -198,57 +209,77 @@ class Window:
             self.aggregation.add(one.slots, one.arrays, one.rows.start, one.sign)
             self.touched += len(one.rows)
 
-    def _touched(self, parts: Sequence[_Added]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """The windows and groups that rows are in, each once, windows ascending."""
-        slots = np.unique(np.concatenate([_NO_SLOTS, *(one.slots for one in parts)]), return_index=True)
-        panes = np.concatenate([np.empty(0, np.int64), *(one.panes for one in parts)])[slots[1]]
-        distinct, which = np.unique(panes, return_inverse=True)
-        spans = [self.times.windows_of(pane) for pane in distinct.tolist()]
-        first = np.array([span.start for span in spans], np.int64)[which]
-        counts = np.array([len(span) for span in spans], np.int64)[which]
-        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        windows = np.repeat(first, counts) + within
-        numbers = np.repeat(self.panes.tables.number[slots[0]], counts)
-        order = np.lexsort((numbers, windows))
-        windows, numbers = windows[order], numbers[order]
+    def _touched(self, parts: Sequence[_Added]) -> tuple[NDArray[np.int64], NDArray[np.int32], Slots]:
+        """The windows and groups that rows are in, each once, windows ascending, and slots of theirs."""
+        one = parts[0]
+        slots, panes = (
+            (one.slots, one.panes)
+            if len(parts) == 1
+            else (np.concatenate([p.slots for p in parts]), np.concatenate([p.panes for p in parts]))
+        )
+        if len(slots) > 1:
+            slots, first = np.unique(slots, return_index=True)
+            panes = panes[first]
+        numbers, windows = self.panes.tables.number[slots], panes
+        if not self.times.tumbling:
+            distinct, which = np.unique(panes, return_inverse=True)
+            spans = [self.times.windows_of(pane) for pane in distinct.tolist()]
+            first = np.array([span.start for span in spans], np.int64)[which]
+            counts = np.array([len(span) for span in spans], np.int64)[which]
+            within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+            windows, numbers = np.repeat(first, counts) + within, np.repeat(numbers, counts)
+            slots = np.repeat(slots, counts)
+        if len(windows) > 1:
+            order = np.lexsort((numbers, windows))
+            windows, numbers, slots = windows[order], numbers[order], slots[order]
         new = np.ones(len(windows), np.bool_)
         new[1:] = (windows[1:] != windows[:-1]) | (numbers[1:] != numbers[:-1])
         start, end = self._lifetimes(windows)
         new &= start < end
-        return windows[new], numbers[new]
+        return windows[new], numbers[new], slots[new]
 
-    def _rows(self, windows: NDArray[np.int64], numbers: NDArray[np.int32]) -> _Rows:
-        """Some windows and groups, from their panes."""
+    def _merged(self, windows: NDArray[np.int64], numbers: NDArray[np.int32], slots: Slots) -> Slots:
+        """New slots for some windows and groups, each the merge of its panes; its slot is one of theirs."""
         into = self.panes.take(len(windows))
         self.aggregation.with_room(self.panes.capacity)
+        if self.times.tumbling:
+            self.aggregation.merge(into, slots)
+            return into
         for window in np.unique(windows).tolist():
             inside = np.flatnonzero(windows == window)
             of_window = self.times.panes_of(window)
             for pane in self.panes.between(of_window.start, of_window.stop):
-                slots = self.panes.find(pane, numbers[inside])
-                there = slots != NONE
-                self.aggregation.merge(into[inside][there], slots[there])
-        found = self._finished(windows, into, numbers, all_ranks=True)
-        self.aggregation.clear(into)
-        self.panes.give_back(into)
-        return found
+                found = self.panes.find(pane, numbers[inside])
+                there = found != NONE
+                self.aggregation.merge(into[inside][there], found[there])
+        return into
 
-    def _changed(self, before: _Rows, after: _Rows) -> tuple[Batch, tuple[Refused, ...]]:
-        """Removals of rows that are no longer so, each before the insert of what is so now."""
-        windows = after.windows
-        start, end = self._lifetimes(windows)
-        was, now = before.there & ~before.failed, after.there & ~after.failed
-        old = Batch(_kinds(len(windows), Kind.ADJUST), start, start, end, before.payload)
-        new = Batch(_kinds(len(windows), Kind.INSERT), start, end, np.zeros_like(end), after.payload)
-        other = (old.identities != new.identities).any(axis=1)
+    def _changed(self, found: _Rows) -> tuple[Batch, tuple[Refused, ...]]:
+        """Removals of rows that are no longer so, each before the insert of what is so now.
+
+        Of the rows the first half is as it was, and the other one as it is.
+        """
+        half = len(found.windows) // 2
+        start, end = self._lifetimes(found.windows[:half])
+        said = found.there & ~found.failed
+        was, now = said[:half], said[half:]
+        words = identities(found.payload)
+        other = (words[:half] != words[half:]).any(axis=1)
         gone, come = np.flatnonzero(was & (~now | other)), np.flatnonzero(now & (~was | other))
-        order = np.argsort(np.concatenate([2 * gone, 2 * come + 1]), kind="stable")
-        self.said += len(come)
-        broken = np.flatnonzero(after.there & after.failed & ~(before.there & before.failed))
-        return (
-            concat([old.take(gone), new.take(come)]).take(order),
-            self._refused(after, broken),
+        rows = np.concatenate([gone, half + come])
+        rows = rows[np.argsort(np.concatenate([2 * gone, 2 * come + 1]))]
+        added, place = rows >= half, rows % half if half else rows
+        start, end = start[place], end[place]
+        changes = Batch(
+            np.where(added, np.int8(Kind.INSERT), np.int8(Kind.ADJUST)),
+            start,
+            np.where(added, end, start),
+            np.where(added, 0, end),
+            take_rows(found.payload, rows),
         )
+        self.said += len(come)
+        broken = found.there & found.failed
+        return changes, self._refused(found, half + np.flatnonzero(broken[half:] & ~broken[:half]))
 
     def _closing(
         self, since: int, until: int, done: list[tuple[int, Slots]]
@@ -347,9 +378,7 @@ class Window:
             self.aggregation.clear(np.concatenate([extra, slots]))
             self.panes.give_back(extra)
         if done:
-            numbers = self.panes.tables.number[slots]
-            self.panes.release(len(done), slots, self.groups.references)
-            self.groups.forget(numbers if len(done) == 1 else np.unique(numbers))
+            self.groups.forget(self.panes.release(len(done), slots, self.groups.references))
 
     def saved(self) -> State:
         """How far the input is; groups; the panes with their groups; what each slot has."""
@@ -405,6 +434,9 @@ def _repeated(
     windows: NDArray[np.int64], known_by: Callable[[int], tuple[int, int]]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Two times of each window; equal ones stand together."""
+    if len(windows) == 1:
+        one, other = known_by(int(windows[0]))
+        return np.array([one]), np.array([other])
     cuts = np.flatnonzero(np.diff(windows)) + 1
     begins = np.concatenate([[0], cuts]) if len(windows) else cuts
     known = np.array([known_by(window) for window in windows[begins].tolist()], np.int64).reshape(-1, 2)

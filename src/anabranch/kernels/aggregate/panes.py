@@ -202,18 +202,22 @@ class Panes:
             find_slots(self.tables, place, numbers, found)
         return found
 
-    def release(self, count: int, slots: NDArray[np.int32], references: NDArray[np.int32]) -> None:
-        """Give back the first panes with their slots."""
+    def release(
+        self, count: int, slots: NDArray[np.int32], references: NDArray[np.int32]
+    ) -> NDArray[np.int32]:
+        """Give back the first panes with their slots; the groups that no slot is left of."""
         for pane in self.order[:count]:
             place = self.index.pop(pane)
             self.usual = max(_LEAST, self.usual // 2, int(self.tables.size[place]) // 2)
             self.tables.size[place] = 0
             self.vacant.append(place)
         del self.order[:count]
-        unrefer(self.tables.number, slots, references)
+        left = np.empty(len(slots), np.int32)
+        left = left[: unrefer(self.tables.number, slots, references, left)]
         self.give_back(slots)
         if not self.index:
             self.end = 0
+        return left
 
 
 _KNOWN = 64
@@ -298,7 +302,13 @@ def move_cells(old: Any, tables: Tables, place: int) -> None:
 
 
 @compiled
-def unrefer(number: Any, slots: Any, references: Any) -> None:
-    """Count references to groups that slots no longer have."""
+def unrefer(number: Any, slots: Any, references: Any, left: Any) -> int:
+    """Count references to groups that slots no longer have, and write down the groups that have none left."""
+    count = 0
     for slot in slots:
-        references[number[slot]] -= 1
+        group = number[slot]
+        references[group] -= 1
+        if references[group] == 0:
+            left[count] = group
+            count += 1
+    return count

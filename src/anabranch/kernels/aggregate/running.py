@@ -45,8 +45,6 @@ class Running:
         """The slot of each group in the first older pane that has one; NONE: no older pane has."""
         self.following = _NO_SLOTS
         """Of each slot of an older pane that of the same group in the next older pane that has one."""
-        self.merged = 0
-        """How many slots of panes were merged, or taken away."""
 
     @property
     def nbytes(self) -> int:
@@ -80,7 +78,6 @@ class Running:
             older = self.oldest[numbers] != NONE
             self.aggregation.merge(into[older], self.oldest[numbers[older]], invertible=False)
         self.aggregation.merge(into, self.slot[numbers])
-        self.merged += 2 * len(numbers)
         return into, numbers, into
 
     def leave(self, begin: int) -> None:
@@ -99,7 +96,6 @@ class Running:
             return
         numbers = self.panes.tables.number[slots]
         self.aggregation.merge(self.slot[numbers], slots, -1, invertible=True)
-        self.merged += len(slots)
         let_go(slots, numbers, self.held, self.oldest, self.following)
         alive = self.held[self.numbers] > 0
         if not alive.all():
@@ -121,14 +117,13 @@ class Running:
             return
         numbers = self.panes.tables.number[slots]
         self._have_room(int(numbers.max()) + 1)
-        new = np.unique(numbers[self.held[numbers] == 0])
+        new = np.empty(len(numbers), np.int32)
+        new = new[: hold(numbers, self.held, new)]
         if len(new):
             self.slot[new] = self.panes.take(len(new))
             self.aggregation.with_room(self.panes.capacity)
             self.numbers = np.sort(np.concatenate([self.numbers, new]))
-        hold(numbers, self.held)
         self.aggregation.merge(self.slot[numbers], slots, invertible=invertible)
-        self.merged += len(slots)
 
     def _become_older(self) -> None:
         """Make all panes that are held older ones."""
@@ -150,7 +145,6 @@ class Running:
             if not merged:
                 some = after != NONE
                 self.aggregation.merge(slots[some], after[some], invertible=False)
-                self.merged += len(slots)
 
     def _have_room(self, groups: int) -> None:
         """Have a place for this many numbers of groups."""
@@ -168,10 +162,15 @@ class Running:
 
 
 @compiled
-def hold(numbers: Any, held: Any) -> None:
-    """Count the panes in which groups are held."""
+def hold(numbers: Any, held: Any, new: Any) -> int:
+    """Count the panes in which groups are held, and write down the groups that were in none."""
+    count = 0
     for number in numbers:
+        if held[number] == 0:
+            new[count] = number
+            count += 1
         held[number] += 1
+    return count
 
 
 @compiled
