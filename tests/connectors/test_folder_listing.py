@@ -16,6 +16,9 @@ from anabranch.rows.layout import SINGLE, Layout
 
 LINE = '{"v": 1, "at": 10}\n'
 
+pytestmark = pytest.mark.usefixtures("spark")
+"""Spark reads a schema that is text once a session has been started."""
+
 
 def put(place, *names, text=LINE):
     for name in names:
