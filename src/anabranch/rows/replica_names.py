@@ -61,9 +61,12 @@ def names_without_rows(named: Named, there: Collection[str], rows: int) -> list[
     >>> print(*names_without_rows({"lossy": ["nort"]}, ["north"], 340))
     lossy names replica 'nort', and none of 340 rows is of it, did you mean 'north'? They are of 'north'
     """
+    of = f"They are of {', '.join(map(repr, there))}"
     return [
-        f"{setting} names replica {name!r}, and none of {rows:,} rows is of it"
-        f"{did_you_mean(name, there) or '.'} They are of {', '.join(map(repr, there))}"
+        f"replica {name!r} is awaited, and none of {rows:,} rows is of it. {of}"
+        if setting == "replicas"  # perhaps known by its folder or topic, and not misspelt
+        else f"{setting} names replica {name!r}, and none of {rows:,} rows is of it"
+        f"{did_you_mean(name, there) or '.'} {of}"
         for setting, name in (_others(named, there) if there else ())
     ]
 
