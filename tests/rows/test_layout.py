@@ -441,7 +441,7 @@ class TestSettings:
             "start": "'at' (instant)",
             "end": "None",
             "duration": "1 second",
-            "replica": "who",
+            "replica": "'who'",
             "channel": "None",
             "payload": "None",
             "payload column 'v'": "number",
