@@ -36,7 +36,7 @@ from anabranch.model.rows import rows_without_columns
 from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING, FOREVER
 
-VERSION = 1
+VERSION = 2
 _PAIRS = 1 << 18
 """How many pairs of row and window are made at once, about."""
 _SORTED = 2

@@ -112,7 +112,7 @@ class Argument:
         ]
         if not self.codes.numbered or not self.codes.crowded(sum(one.used for one, _ in users)):
             return
-        moved = self.codes.keep(np.concatenate([one.codes(high=high) for one, high in users]))
+        moved = self.codes.keep(np.concatenate([one.codes_in_use(high=high) for one, high in users]))
         for one, high in users:
             one.recode(moved, high=high)
 
@@ -153,28 +153,28 @@ class Aggregation:
         """What aggregates are of, each kept once; those that share nothing are by themselves."""
         self.ranking: Ranking | None = None
         """Where each slot is said in several rows, by rank."""
-        self.finishes: list[Callable[[Slots], Said]] = []
-        for one in aggregates:
-            self.finishes += self._finishes(one, schema, removals=removals)
+        self.finishes = [self._finish(one, schema, removals=removals) for one in aggregates]
 
-    def _finishes(
-        self, one: Aggregate, schema: pa.Schema, *, removals: bool
-    ) -> list[Callable[[Slots], Said]]:
-        """What an aggregate says, a column or several."""
+    def _finish(self, one: Aggregate, schema: pa.Schema, *, removals: bool) -> Callable[[Slots], list[Said]]:
+        """What an aggregate says of slots, a column or several."""
         if one.function == "top_k":
-            self.ranking = self.arguments[one] = Ranking(one, schema)
-            return self.ranking.finishes()
+            self.ranking = self.arguments[one] = Ranking(one, schema, removals=removals)
+            return self.ranking.finish
+        finish = self._column(one, schema, removals=removals)
+        return lambda slots: [finish(slots)]
+
+    def _column(self, one: Aggregate, schema: pa.Schema, *, removals: bool) -> Callable[[Slots], Said]:
         if one.function == "aggregate":
             own = self.arguments.setdefault(one, Own(one, schema))
             assert isinstance(own, Own), "an aggregate is known by itself"
-            return [own.finish]
+            return own.finish
         if one.argument is None:
-            return [lambda slots: Said(pa.array(self.events.count[slots]))]
+            return lambda slots: Said(pa.array(self.events.count[slots]))
         argument = self.arguments.setdefault(
             one.argument, Argument(one.argument, schema, self.events, removals=removals)
         )
         assert isinstance(argument, Argument), "a tree is that of an argument"
-        return [_finish(one, argument, aggregate_type(one, argument.kind))]
+        return _finish(one, argument, aggregate_type(one, argument.kind))
 
     @property
     def nbytes(self) -> int:
@@ -236,7 +236,7 @@ class Aggregation:
 
     def said(self, slots: Slots) -> list[Said]:
         """The values of all aggregates for some slots."""
-        return [finish(slots) for finish in self.finishes]
+        return [said for finish in self.finishes for said in finish(slots)]
 
     def saved(self, slots: Slots) -> list[pa.RecordBatch]:
         """All that some slots have."""

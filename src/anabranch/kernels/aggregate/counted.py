@@ -153,7 +153,7 @@ class Counted:
         self.entries, self.head[:] = Entries.of_capacity(16), NONE
         self._count(slots, low, upper, counts)
 
-    def codes(self, *, high: bool) -> NDArray[np.int64]:
+    def codes_in_use(self, *, high: bool) -> NDArray[np.int64]:
         """The codes that are in use."""
         return (self.entries.high if high else self.entries.low)[self._live()]
 
