@@ -12,10 +12,11 @@ from quick import cases
 
 import anabranch as ab
 from anabranch import Adjust, Insert, PlanError, Stable, col
+from anabranch.kernels import rows as rows_kernel
+from anabranch.kernels import session as session_kernel
 from anabranch.kernels.aggregate.open_windows import OpenWindows
-from anabranch.kernels.fold import Fold
-from anabranch.kernels.rows import RowWindows
-from anabranch.kernels.session import Sessions
+from anabranch.kernels.rows import Rows, RowWindows
+from anabranch.kernels.session import Session, Sessions
 from anabranch.model.identity import identities
 from anabranch.model.time import FOREVER
 from anabranch.oracle import rows as rows_oracle
@@ -57,7 +58,8 @@ class Drawn:
         random = Random(seed)
         self.random, removals = random, random.random() < 0.7
         self.elements = drawn_elements(random, 60, removals=removals)
-        given = ab.source("s", SCHEMA, properties=None if removals else "insert only")
+        kept = random.choice(["insert only", ab.Fact.KEPT])
+        given = ab.source("s", SCHEMA, properties=None if removals else kept)
         self.by_gap = random.random() < 0.5
         if self.by_gap:
             self.gap = random.choice([1, 2, 5, 30, 2**62 - 1])
@@ -83,6 +85,16 @@ class Drawn:
     @property
     def numbers(self):
         return {"size": self.size, "every": self.every, "order": lambda row: identity(tuple(row[0].items()))}
+
+
+def kernel_of(job):
+    """The kernel of the one session, or window of rows."""
+    (kernel,) = [
+        stage.kernel
+        for stage in job.passes.flow.stages
+        if isinstance(getattr(stage, "kernel", None), (Rows, Session))
+    ]
+    return kernel
 
 
 def there(elements):
@@ -119,10 +131,9 @@ def judge(seed):
     assert out.stable == FOREVER
     status = job.status()
     assert status.live == 0
-    (kernel,) = [
-        stage.kernel for stage in job.passes.flow.stages if isinstance(getattr(stage, "kernel", None), Fold)
-    ]
-    assert kernel.groups.numbers.used == kernel.windows.used == len(kernel.by_start) == 0
+    kernel = kernel_of(job)
+    used = kernel.spans if drawn.by_gap else kernel.windows
+    assert kernel.groups.numbers.used == used.used == len(kernel.by_start) == 0
 
 
 def judge_all(seeds):
@@ -139,8 +150,12 @@ def test_windows_are_what_the_oracle_says(block):
     judge_all(range(block * 20, block * 20 + 20))
 
 
-def _at_the_gap_too(self, *given):
-    return _fold(Sessions(self.gap + 1), *given)
+def _at_the_gap_too(spans, session, slots, gap, passed):
+    return _pass_pieces(spans, session, slots, gap + 1, passed)
+
+
+def _never_followed(spans, slots, gap, found):
+    return found
 
 
 def _promises_all(kernel, name, time):
@@ -149,51 +164,69 @@ def _promises_all(kernel, name, time):
     return result
 
 
-def _forgets_counts(cls, settings, state):
-    kernel = _load(settings, state)
+def _promises_past_pieces(kernel, name, time):
+    kernel.least = FOREVER
+    return _advance(kernel, name, time)
+
+
+def _forgets_counts(cls, *given):
+    kernel = _load_rows(*given)
     kernel.count[:] = 0
     return kernel
 
 
-def _forgets_ends(cls, settings, state):
-    kernel = _load(settings, state)
+def _forgets_ends(cls, *given):
+    kernel = _load_session(*given)
     kernel.by_end.runs = []
     return kernel
 
 
-def _as_it_came(self, rows, arrays):
-    return _shortened(self, rows, arrays).identified(rows.identities[::-1].copy())
+def _forgets_pieces(cls, *given):
+    kernel = _load_session(*given)
+    kernel.ahead.runs = []
+    return kernel
+
+
+def _as_it_came(settings, rows, arrays):
+    return _waiting_rows(settings, rows, arrays).identified(rows.identities[::-1].copy())
 
 
 def _last_as_first(self, slots, key):
     return _entries(self, slots, self.last[slots] if (key == self.first[slots]).all() else key)
 
 
-_fold, _advance, _load, _shortened = Sessions.fold, Fold.advance, Fold.load, Fold._shortened
-_entries = OpenWindows.entries
+_pass_pieces, _advance = session_kernel.pass_pieces, Session.advance
+_load_session, _load_rows = Session.load, Rows.load
+_entries, _waiting_rows = OpenWindows.entries, rows_kernel.waiting_rows
 
 
 @pytest.mark.parametrize(
     ("owner", "name", "wrong"),
     [
-        (Sessions, "fold", _at_the_gap_too),
+        (session_kernel, "pass_pieces", _at_the_gap_too),
+        (session_kernel, "followed_sessions", _never_followed),
         (Sessions, "ends", lambda self, last: last + 1),
         (RowWindows, "ends", lambda self, last: last),
         (RowWindows, "like_new", lambda self, count: count >= 0),
-        (Fold, "advance", _promises_all),
-        (Fold, "load", classmethod(_forgets_counts)),
-        (Fold, "load", classmethod(_forgets_ends)),
-        (Fold, "_shortened", _as_it_came),
+        (Session, "advance", _promises_all),
+        (Session, "advance", _promises_past_pieces),
+        (Rows, "load", classmethod(_forgets_counts)),
+        (Session, "load", classmethod(_forgets_ends)),
+        (Session, "load", classmethod(_forgets_pieces)),
+        (rows_kernel, "waiting_rows", _as_it_came),
         (OpenWindows, "entries", _last_as_first),
     ],
     ids=[
         "a gap joins",
+        "sessions end before a piece that goes on",
         "sessions end with their last row",
         "windows end before their last row",
         "groups forgotten between windows",
         "frontier not held",
+        "frontier not held by pieces",
         "counts forgotten",
         "ends forgotten",
+        "pieces forgotten",
         "order of no identity",
         "held at the last start",
     ],
@@ -269,11 +302,9 @@ def test_groups_come_and_go():
         job.push("s", [Insert({"k": 10 * step + n}, step, step + 1) for n in range(10)])
         job.push("s", [Stable(step)])
     assert job.status().operators["session"].live <= 50
-    (kernel,) = [
-        stage.kernel for stage in job.passes.flow.stages if isinstance(getattr(stage, "kernel", None), Fold)
-    ]
+    kernel = kernel_of(job)
     assert kernel.groups.numbers.used <= 50
-    assert kernel.windows.capacity <= 64
+    assert kernel.spans.capacity <= 128
 
 
 def test_one_long_session_keeps_nothing_of_short_ones_that_are_over():
@@ -281,9 +312,7 @@ def test_one_long_session_keeps_nothing_of_short_ones_that_are_over():
     for step in range(150):
         short = [Insert({"k": 20 * step + n + 1}, step, step + 1) for n in range(20)]
         job.push("s", [Insert({"k": 0}, step, step + 1), *short, Stable(step)])
-    (kernel,) = [
-        stage.kernel for stage in job.passes.flow.stages if isinstance(getattr(stage, "kernel", None), Fold)
-    ]
+    kernel = kernel_of(job)
     assert kernel.frontier == 0
     assert len(kernel.by_start) < 1200
 

@@ -11,8 +11,8 @@ from quick import cases
 import anabranch as ab
 from anabranch import Insert, Stable
 from anabranch.kernels.distinct import Distinct
-from anabranch.kernels.fold import Fold
 from anabranch.kernels.join.join import Join
+from anabranch.kernels.session import Session
 from anabranch.kernels.sort import Sort
 from anabranch.kernels.window import Window
 from anabranch.model.time import FOREVER
@@ -74,7 +74,7 @@ def test_what_is_touched_follows_from_what_changes(operator):
 
 @pytest.mark.parametrize(
     ("kernel", "name"),
-    [(Distinct, "distinct"), (Fold, "session"), (Join, "join"), (Sort, "sort"), (Window, "window")],
+    [(Distinct, "distinct"), (Session, "session"), (Join, "join"), (Sort, "sort"), (Window, "window")],
 )
 def test_a_kernel_that_looks_at_all_that_it_holds_is_noticed(monkeypatch, kernel, name):
     report, push, looked = kernel.report, kernel.push, Counter()

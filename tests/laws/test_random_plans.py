@@ -12,10 +12,11 @@ from anabranch.kernels.alter_lifetime import AlterLifetime
 from anabranch.kernels.cleanse import Cleanse
 from anabranch.kernels.distinct import Distinct
 from anabranch.kernels.filter import Filter
-from anabranch.kernels.fold import Fold
 from anabranch.kernels.join.join import Join
 from anabranch.kernels.kernel import Result
 from anabranch.kernels.merge.merge import Merge
+from anabranch.kernels.rows import Rows
+from anabranch.kernels.session import Session
 from anabranch.kernels.sort import Sort
 from anabranch.kernels.union import Union
 from anabranch.kernels.window import Window
@@ -25,7 +26,7 @@ from anabranch.model.time import BEGINNING, FOREVER
 EACH = 150
 ALONE = 800
 """Seeds of single operators, for all of them together."""
-KERNELS = (Cleanse, Distinct, Fold, Join, Merge, Sort, Union, Window)
+KERNELS = (Cleanse, Distinct, Join, Merge, Rows, Session, Sort, Union, Window)
 
 
 def check_all(seeds):

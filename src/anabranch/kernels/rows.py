@@ -2,17 +2,45 @@
 
 Window k of a group has its rows from number k * every on, counted from 0, as many as its size; it is full
 with the last of them, and at the end of the stream is what it is.
+
+Which window a row is in depends on the rows before it, so rows wait until the stable has passed their start;
+then they are folded in the order of start and identity, in which no order of arrival is seen. A row that is
+removed while it waits was never there; later no row can be removed. So nothing is kept of what the stable has
+passed but one partial result for each window that is open, and nothing is taken from one.
+
+**Valid.** A window begins with its first row. So the promise is held at the first start of a window that is
+open, and else is that of the input, which all rows that wait and come are not before.
+
+Memory: the rows that wait, with the group columns and the arguments of the aggregates; a slot for each window
+that is open; for each group with one the number of its rows. Cost: rows are sorted once; each is added to the
+⌈size / every⌉ windows that it is in.
 """
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from anabranch.kernels.aggregate.open_windows import Folded, OpenWindows, open_window
+from anabranch.kernels.aggregate.aggregation import Aggregation
+from anabranch.kernels.aggregate.column import Slots
+from anabranch.kernels.aggregate.groups import Groups
+from anabranch.kernels.aggregate.open_windows import Folded, OpenWindows, entry_runs, least_key, open_window
+from anabranch.kernels.fold import Settings, emitted, readable, waiting_rows
+from anabranch.kernels.kernel import Report, Result, State
+from anabranch.kernels.sort import Sort
+from anabranch.kernels.store.saved import version_of
+from anabranch.model.batch import Batch
 from anabranch.model.compiled import compiled
 from anabranch.model.slots import NONE
+from anabranch.model.time import BEGINNING, FOREVER
+
+VERSION = 3
+_PAIRS = 1 << 18
+"""How many pairs of row and window are made at once, about."""
+_SORTED = 2
+"""How many batches the rows that wait are saved as."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +49,6 @@ class RowWindows:
 
     size: int
     every: int
-
-    by_time: ClassVar[bool] = False
 
     @property
     def overlap(self) -> int:
@@ -34,23 +60,198 @@ class RowWindows:
         return last + np.int64(1)
 
     def like_new(self, count: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Where the next row of a group without open windows begins one, as its first row does."""
+        """Whether groups without open windows, of so many rows, are as if they had never been.
+
+        The next row of such a group begins a window, as its first row does.
+        """
         return count % self.every == 0
 
-    def fold(
-        self,
-        windows: OpenWindows,
-        table: NDArray[np.int32],
-        count: NDArray[np.int64],
-        numbers: NDArray[np.int32],
-        start: NDArray[np.int64],
-        row: int,
-        folded: Folded,
-    ) -> int:
-        """Put rows into windows from a row on; the first for which there is no room."""
-        return fold_into_row_windows(
-            windows, table, count, numbers, start, np.int64(self.size), np.int64(self.every), row, folded
+
+class Rows:
+    """State: rows that wait, windows that are open by group, and how far the input is."""
+
+    held: ClassVar[bool] = True
+
+    def __init__(self, settings: Settings, cut: RowWindows) -> None:
+        self.settings, self.cut = settings, cut
+        self.stable = self.frontier = BEGINNING
+        self.waiting = Sort()
+        types = [settings.given.field(name).type for name in settings.columns]
+        self.groups = Groups(pa.schema([(f"column {n}", kind) for n, kind in enumerate(types)]))
+        self.windows = OpenWindows.of_capacity(16)
+        self.table = np.full((0, self.cut.overlap), NONE, np.int32)
+        """The open windows of each group, by number of the group and of the window among its own."""
+        self.count = np.zeros(0, np.int64)
+        """How many rows each group has had."""
+        self.by_start = entry_runs()
+        self.aggregation = Aggregation(
+            [one for _, one in settings.aggregates], settings.given, removals=False
         )
+        self.touched = self.said = 0
+        self._nothing = Batch.of([], schema=settings.schema)
+
+    def push(self, name: str, batch: Batch) -> Result:
+        """Nothing; rows wait."""
+        rows, arrays, refused = readable(self.aggregation, batch, removals=True)
+        if len(rows):
+            self.waiting.push("", waiting_rows(self.settings, rows, arrays))
+        return Result(self._nothing, refused)
+
+    def advance(self, name: str, time: int) -> Result:
+        """The windows that are over, in the order of their starts."""
+        if time <= self.stable:
+            return Result(self._nothing)
+        self.stable = time
+        opened = int(self.windows.opened[0])
+        numbers, slots, full = self._folded(self.waiting.advance("", time).events)
+        self.windows.serial[full] = NONE
+        new = slots[self.windows.serial[slots] >= opened]
+        closed = np.concatenate([full, self._cut_short()]) if time == FOREVER else full
+        result = self._closed(closed)
+        self._release(closed, numbers)
+        new = new[self.windows.serial[new] >= 0]
+        self.by_start.add(self.windows.entries(new, self.windows.first[new]))
+        least = least_key(self.by_start, self.windows)
+        self.frontier = time if least is None else min(time, least)
+        return result
+
+    def report(self) -> Report:
+        """Rows that wait, and windows that are open."""
+        waiting = self.waiting.report()
+        nbytes = waiting.nbytes + self.windows.nbytes + self.groups.nbytes + self.aggregation.nbytes
+        nbytes += self.table.nbytes + self.count.nbytes + self.by_start.nbytes
+        counts = {"touched": self.touched, "said": self.said, "groups": self.groups.numbers.used}
+        return Report(waiting.live + self.windows.used, nbytes, counts)
+
+    def _folded(self, rows: Batch) -> tuple[NDArray[np.int32], Slots, Slots]:
+        """Add rows to their windows; the groups and slots that were touched, and what is full."""
+        if not len(rows):
+            return _NO_SLOTS, _NO_SLOTS, _NO_SLOTS
+        numbers = self.groups.number(rows)
+        self.groups.references[numbers] = 1
+        self._with_room(self.groups.numbers.capacity)
+        arrays = rows.payload.columns[len(self.groups.schema) :]
+        slots, full = [], []
+        step = max(1, _PAIRS // self.cut.overlap)
+        for begin in range(0, len(rows), step):
+            stop = min(begin + step, len(rows))
+            folded = self._cut(numbers[begin:stop], rows.start[begin:stop])
+            taken = begin + folded.rows[: folded.made[0]]
+            into = folded.slots[: folded.made[0]]
+            self.aggregation.with_room(self.windows.capacity)
+            chosen = [array.take(pa.array(taken)) for array in arrays]
+            self.aggregation.add(into, chosen, rows.start[taken], 1)
+            slots.append(np.unique(into))
+            full.append(folded.closed[: folded.done[0]])
+        self.touched += len(rows)
+        return np.unique(numbers), np.unique(np.concatenate(slots)), np.concatenate(full)
+
+    def _cut(self, numbers: NDArray[np.int32], start: NDArray[np.int64]) -> Folded:
+        folded = Folded.of_capacity(len(numbers), self.cut.overlap)
+        row = 0
+        while True:
+            size, every = np.int64(self.cut.size), np.int64(self.cut.every)
+            row = fold_into_row_windows(
+                self.windows, self.table, self.count, numbers, start, size, every, row, folded
+            )
+            if row == len(numbers):
+                return folded
+            self.windows = self.windows.larger()
+
+    def _with_room(self, groups: int) -> None:
+        if groups > len(self.count):
+            more = groups - len(self.count)
+            self.count = np.concatenate([self.count, np.zeros(more, np.int64)])
+            self.table = np.concatenate([self.table, np.full((more, self.cut.overlap), NONE, np.int32)])
+
+    def _cut_short(self) -> Slots:
+        """The windows that the end of the stream ends."""
+        slots = self.windows.slots()
+        self.table[self.windows.number[slots], self.windows.nth[slots] % self.cut.overlap] = NONE
+        self.windows.serial[slots] = NONE
+        return slots
+
+    def _closed(self, slots: Slots) -> Result:
+        """The results of windows that are over."""
+        if not len(slots):
+            return Result(self._nothing)
+        slots = slots[np.lexsort((self.windows.number[slots], self.windows.first[slots]))]
+        numbers, start = self.windows.number[slots], self.windows.first[slots]
+        end = self.cut.ends(self.windows.last[slots])
+        result = emitted(self.settings, self.aggregation, self.groups, slots, numbers, start, end)
+        self.said += len(result.events)
+        return result
+
+    def _release(self, closed: Slots, touched: NDArray[np.int32]) -> None:
+        """Give back windows that are over, and groups that are like new."""
+        if len(closed):
+            self.aggregation.clear(closed)
+            self.windows.give_back(closed)
+        numbers = np.unique(np.concatenate([touched, self.windows.number[closed]]))
+        if self.stable == FOREVER:
+            numbers = np.flatnonzero(self.groups.references).astype(np.int32)
+            self.count[:] = 0
+        like_new = self.cut.like_new(self.count[numbers]) & (self.table[numbers] == NONE).all(axis=1)
+        numbers = numbers[like_new]
+        self.count[numbers] = 0
+        self.groups.references[numbers] = 0
+        self.groups.forget(numbers)
+
+    def saved(self) -> State:
+        """How far the input is; rows that wait; groups with their rows; windows; what each has."""
+        waiting = self.waiting.saved()
+        numbers = np.flatnonzero(self.groups.references).astype(np.int32)
+        place = np.zeros(self.groups.numbers.capacity, np.int64)
+        place[numbers] = np.arange(len(numbers))
+        slots = self.windows.slots()
+        columns = {"nth": self.windows.nth, "first": self.windows.first, "last": self.windows.last}
+        windows = {name: column[slots] for name, column in columns.items()}
+        windows["group"] = place[self.windows.number[slots]]
+        values = {name: getattr(self, name) for name in _VALUES} | {
+            "waiting": {"version": waiting.version, "values": waiting.values}
+        }
+        batches = [
+            *waiting.batches,
+            self.groups.saved(numbers),
+            pa.RecordBatch.from_pydict({"count": self.count[numbers]}),
+            pa.RecordBatch.from_pydict(windows),
+            *self.aggregation.saved(slots),
+        ]
+        return State(VERSION, values, batches)
+
+    @classmethod
+    def load(cls, settings: Settings, cut: RowWindows, state: State) -> "Rows":
+        """The kernel that was saved."""
+        batches = version_of(state, VERSION, "windows of rows").batches
+        groups, counts, table, *columns = batches[_SORTED:]
+        kernel = cls(settings, cut)
+        for name in _VALUES:
+            setattr(kernel, name, state.values[name])
+        waiting = state.values["waiting"]
+        kernel.waiting = Sort.load(State(waiting["version"], waiting["values"], batches[:_SORTED]))
+        numbers = kernel.groups.load(groups)
+        kernel.groups.references[numbers] = 1
+        kernel._with_room(kernel.groups.numbers.capacity)
+        kernel.count[numbers] = counts.column("count").to_numpy()
+        kernel._reopen(numbers[table.column("group").to_numpy()], table)
+        kernel.aggregation.with_room(kernel.windows.capacity)
+        kernel.aggregation.load(kernel.windows.slots(), columns)
+        return kernel
+
+    def _reopen(self, numbers: NDArray[np.int32], table: pa.RecordBatch) -> None:
+        """Open the windows that were saved, in their order."""
+        while self.windows.capacity < len(numbers):
+            self.windows = self.windows.larger()
+        nth, first, last = (table.column(name).to_numpy() for name in ("nth", "first", "last"))
+        slots = self.windows.take(len(numbers))
+        self.windows.number[slots], self.windows.nth[slots] = numbers, nth
+        self.windows.first[slots], self.windows.last[slots] = first, last
+        self.table[numbers, nth % self.cut.overlap] = slots
+        self.by_start.add(self.windows.entries(slots, first))
+
+
+_NO_SLOTS = np.empty(0, np.int32)
+_VALUES = ("stable", "frontier", "touched", "said")
 
 
 @compiled

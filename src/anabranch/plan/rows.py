@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from anabranch.kernels.fold import Fold, Settings
+from anabranch.kernels.fold import Settings
 from anabranch.kernels.kernel import State
+from anabranch.kernels.rows import Rows as Kernel
 from anabranch.kernels.rows import RowWindows
 from anabranch.model.properties import Fact, Properties
 from anabranch.model.time import LONGEST_SPAN
@@ -52,10 +53,9 @@ class Rows(Aggregated):
         facts = {fact for fact in (Fact.PUNCTUATED, Fact.COMPLETE) if fact in known} | {Fact.INSERT_ONLY}
         return Properties(frozenset(facts if self.columns else facts | {Fact.ORDERED}))
 
-    def operator(self, state: State | None = None) -> Fold:
+    def operator(self, state: State | None = None) -> Kernel:
         """The kernel."""
         settings = Settings(
-            self.windows,
             self.columns,
             self.aggregates,
             self.inputs[0].schema,
@@ -63,7 +63,7 @@ class Rows(Aggregated):
             (self.start is not None, self.end is not None),
             Fact.INSERT_ONLY not in self.inputs[0].properties,
         )
-        return Fold(settings) if state is None else Fold.load(settings, state)
+        return Kernel(settings, self.windows) if state is None else Kernel.load(settings, self.windows, state)
 
     def settings(self) -> dict[str, str]:
         """The sizes, groups and aggregates."""

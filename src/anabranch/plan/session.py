@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from anabranch.kernels.fold import Fold, Settings
+from anabranch.kernels.fold import Settings
 from anabranch.kernels.kernel import State
+from anabranch.kernels.session import Session as Kernel
 from anabranch.kernels.session import Sessions
 from anabranch.model.clock import length_text
 from anabranch.model.clock_columns import clock_of
@@ -44,23 +45,32 @@ class Session(Aggregated):
                 facts.add(Fact.STRICTLY_INCREASING)
         return Properties(frozenset(facts), self.row_key)
 
-    def operator(self, state: State | None = None) -> Fold:
+    def operator(self, state: State | None = None) -> Kernel:
         """The kernel."""
         settings = Settings(
-            self.sessions,
             self.columns,
             self.aggregates,
             self.inputs[0].schema,
             self.schema,
             (self.start is not None, self.end is not None),
             Fact.INSERT_ONLY not in self.inputs[0].properties,
+            self._waits,
         )
-        return Fold(settings) if state is None else Fold.load(settings, state)
+        return (
+            Kernel(settings, self.sessions) if state is None else Kernel.load(settings, self.sessions, state)
+        )
+
+    @property
+    def _waits(self) -> bool:
+        """Rows may be removed, or are looked at in order."""
+        own = any(one.function == "aggregate" for _, one in self.aggregates)
+        return own or Fact.KEPT not in self.inputs[0].properties
 
     def settings(self) -> dict[str, str]:
         """The gap, groups and aggregates."""
         revisions = str(Fact.INSERT_ONLY not in self.inputs[0].properties)
-        return {"gap": str(self.sessions.gap), "revisions": revisions, **self._aggregate_settings()}
+        made = self._aggregate_settings()
+        return {"gap": str(self.sessions.gap), "revisions": revisions, "waits": str(self._waits), **made}
 
     def words(self) -> str:
         """The gap, the groups and the aggregates."""
