@@ -19,9 +19,10 @@ after all that went out before. An event that is out starts before t, so that it
 each end that is not wanted has one that is.
 
 Memory: a row per event that is held and two per event that is out and will change, with payloads; what folds
-or cancels goes when runs are merged, and is no more than about twice what stays. Cost: each row is sorted as
-often as runs are merged, a logarithm; a frontier that lets nothing out looks at the first row of each run.
-Repeats of one payload and start that wait to be changed are looked at together.
+or cancels goes once it is more than what stays. Cost: a row that is held is sorted once, among those that go
+out with it (`waiting.py`); one that moves as often as runs are merged, a logarithm; a frontier that lets
+nothing out looks at the pages of a calendar, and at the first row of each run. Repeats of one payload and
+start that wait to be changed are looked at together.
 """
 
 from dataclasses import dataclass, field
@@ -48,12 +49,16 @@ from anabranch.kernels.runs import (
     netted,
 )
 from anabranch.kernels.store.saved import version_of
-from anabranch.model.batch import Batch, Kind
+from anabranch.kernels.waiting import Waiting
+from anabranch.model.batch import Batch, Kind, concat
 from anabranch.model.payloads import PayloadStore
+from anabranch.model.rows import stacked, take_rows
+from anabranch.model.schema import conformed
 from anabranch.model.time import BEGINNING, FOREVER
 
 VERSION = 1
 _STALE = 1024
+_NOTHING = Result(Batch.of([]))
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -75,64 +80,61 @@ class Sort:
     held: ClassVar[bool] = False
 
     frontier: int = BEGINNING
-    waiting: Runs = field(default_factory=lambda: Runs(7, netted), repr=False)
+    waiting: Waiting = field(default_factory=Waiting, repr=False)
     moving: Runs = field(default_factory=lambda: Runs(7, netted), repr=False)
     """How often each end is wanted more (or less) than it is out."""
     due: Runs = field(default_factory=lambda: Runs(2, each_once), repr=False)
     """Which key of ``moving`` has a row with which end, or had."""
     payloads: PayloadStore = field(default_factory=PayloadStore, repr=False)
-    events: int = 0
-    """How many events wait."""
+    """Those of ``moving``."""
     touched: int = 0
-    """Rows that have been looked at to let some out."""
+    """Rows of events that are out which have been looked at, and all rows before this was loaded."""
 
     def push(self, name: str, batch: Batch) -> Result:
         """Nothing; the elements are kept."""
         if (batch.kind > Kind.ADJUST).any():
             batch = batch.take(batch.kind <= Kind.ADJUST)
         if not len(batch):
-            return Result(Batch.of([]))
+            return _NOTHING
         adjust = batch.kind == Kind.ADJUST
         sync = np.where(adjust, np.minimum(batch.old_end, batch.end), batch.start)
         assert (sync >= self.frontier).all(), "what comes is not behind what was promised"
-        payload = self.payloads.admit(batch.payload)
-        place = self.payloads.next_place + np.arange(len(batch))
-        out = batch.start < self.frontier
+        payload, out = self.waiting.admit(batch.payload), batch.start < self.frontier
+        words = batch.identities if batch.__dict__.get("by") is not None else None
+        if not adjust.any() and (batch.end > batch.start).all():
+            self.waiting.add(batch.start, batch.end, 1, payload, words)
+            return _NOTHING
         gone = np.flatnonzero(adjust & ~out)
         come = np.flatnonzero(~out & (batch.end > batch.start))
-        moved = np.flatnonzero(out & (batch.end != batch.old_end))
-        self.payloads.add(payload)
-        self.events += len(come) - len(gone)
         if len(come) or len(gone):
-            self.waiting.add(
-                np.concatenate(
-                    [_rows(batch, come, batch.end, 1, place), _rows(batch, gone, batch.old_end, -1, place)],
-                    axis=1,
-                )
-            )
+            rows = np.concatenate([come, gone])
+            end = np.concatenate([batch.end[come], batch.old_end[gone]])
+            sign = np.repeat(np.array([1, -1], np.int8), [len(come), len(gone)])
+            words = words if words is None else words[rows]
+            self.waiting.add(batch.start[rows], end, sign, take_rows(payload, rows), words)
+        moved = np.flatnonzero(out & (batch.end != batch.old_end))
         if len(moved):
+            place = self.payloads.next_place + np.arange(len(moved))
+            self.payloads.add(self.payloads.admit(take_rows(payload, moved)))
             both = [
                 _rows(batch, moved, batch.end, 1, place),
                 _rows(batch, moved, batch.old_end, -1, place),
             ]
             self._move(np.concatenate(both, axis=1))
         self._forget_what_is_gone()
-        return Result(Batch.of([]))
+        return _NOTHING
 
     def advance(self, name: str, time: int) -> Result:
         """What the frontier passes, in order."""
         if time <= self.frontier:
-            return Result(Batch.of([]))
-        inserts, adjusts = self._events_before(time), self._moves_before(time)
+            return _NOTHING
+        events, adjusts = self.waiting.take_before(time), self._moves_before(time)
         self.frontier = time
-        columns = np.concatenate([inserts, adjusts], axis=1)
-        kind = np.repeat(np.array([Kind.INSERT, Kind.ADJUST], np.int8), [inserts.shape[1], adjusts.shape[1]])
-        start, end, old_end, place = columns[2:]
-        words = columns[:2].view(np.uint64)
-        sync = np.where(kind == Kind.ADJUST, np.minimum(end, old_end), start)
-        order = np.lexsort((old_end, end, start, words[1], words[0], kind, sync))
-        payload = self.payloads.at(place[order])
-        events = Batch(kind[order], start[order], end[order], old_end[order], payload)
+        if len(adjusts):
+            # At one time events come first: each kind is in order, so that a stable sort merges them.
+            sync = np.concatenate([events.start, np.minimum(adjusts.end, adjusts.old_end)])
+            both = concat([events, adjusts]) if len(events) else adjusts
+            events = both.take(np.argsort(sync, kind="stable"))
         if time == FOREVER:
             self.moving.take_all()
             self.payloads.keep_only(np.empty(0, np.int64))
@@ -143,16 +145,25 @@ class Sort:
     def report(self) -> Report:
         """Events that wait and, at most, events that are out and will change."""
         nbytes = self.waiting.nbytes + self.moving.nbytes + self.due.nbytes + self.payloads.nbytes
-        return Report(self.events + len(self.moving) // 2, nbytes, {"touched": self.touched})
+        touched = self.touched + self.waiting.moved
+        return Report(self.waiting.events + len(self.moving) // 2, nbytes, {"touched": touched})
 
     def saved(self) -> State:
         """The rows that wait and those that move, and their payloads in the same order."""
-        waiting, moving = net(self.waiting.all()), net(self.moving.all())
+        waiting, moving = self.waiting.rows(), net(self.moving.all())
         rows = np.concatenate([waiting, moving], axis=1)
         names = {"low": LOW, "high": HIGH, "start": START, "end": END, "count": COUNT}
         columns = {name: rows[column] for name, column in names.items()}
-        values = {"frontier": self.frontier, "waiting": waiting.shape[1], "touched": self.touched}
-        return State(VERSION, values, [pa.RecordBatch.from_pydict(columns), self.payloads.at(rows[PLACE])])
+        payload = self.waiting.payloads.at(waiting[PLACE])
+        if moving.shape[1]:
+            others = conformed(self.payloads.at(moving[PLACE]), payload.schema)
+            payload = stacked([payload, others])
+        values = {
+            "frontier": self.frontier,
+            "waiting": waiting.shape[1],
+            "touched": self.report().counts["touched"],
+        }
+        return State(VERSION, values, [pa.RecordBatch.from_pydict(columns), payload])
 
     @classmethod
     def load(cls, state: State) -> "Sort":
@@ -160,16 +171,20 @@ class Sort:
         state = version_of(state, VERSION, "a sort")
         events, payload = state.batches
         sort = cls(frontier=state.values["frontier"], touched=state.values["touched"])
-        sort.payloads.add(sort.payloads.admit(payload))
+        payload = sort.waiting.admit(payload)
         rows = counted(np.zeros(len(events), np.int64))
         names = {"low": LOW, "high": HIGH, "start": START, "end": END, "count": COUNT}
         for name, column in names.items():
             rows[column] = events.column(name).to_numpy()
         rows[PLACE] = np.arange(len(events))
         waiting, moving = rows[:, : state.values["waiting"]], rows[:, state.values["waiting"] :]
-        waiting[KEY] = waiting[START]
-        sort.waiting.add(waiting)
-        sort.events = int(waiting[COUNT].sum())
+        waiting = _repeated(waiting)
+        words = waiting[LOW : HIGH + 1].T.copy().view(np.uint64)
+        sort.waiting.calendar.base[0] = sort.frontier
+        held = take_rows(payload, waiting[PLACE])
+        sort.waiting.add(waiting[START].copy(), waiting[END].copy(), 1, held, words)
+        sort.payloads.add(sort.payloads.admit(take_rows(payload, moving[PLACE])))
+        moving[PLACE] = np.arange(moving.shape[1])
         sort._move(moving)
         return sort
 
@@ -179,16 +194,8 @@ class Sort:
         self.moving.add(rows)
         self.due.add(rows[[END, KEY]])
 
-    def _events_before(self, time: int) -> Rows:
-        """The columns of the events that start before a time."""
-        rows = self.waiting.take_before(time)
-        self.touched += rows.shape[1]
-        rows = _repeated(net(rows))
-        self.events -= rows.shape[1]
-        return _columns(rows, 0)
-
-    def _moves_before(self, time: int) -> Rows:
-        """The columns of the adjusts of events that are out whose sync time is before a time."""
+    def _moves_before(self, time: int) -> Batch:
+        """The adjusts of events that are out whose sync time is before a time, in order."""
         due = self.due.take_all() if time == FOREVER else self.due.take_before(time)
         rows = self.moving.at(np.unique(due[1]))
         self.touched += rows.shape[1]
@@ -200,25 +207,27 @@ class Sort:
         if time != FOREVER and len(wanted[KEY]):
             # What is out is now as wanted. Both are in `due` if they are after this time, which does no harm.
             self.moving.add(np.concatenate([_taken_back(unwanted), _taken_back(wanted)], axis=1))
-        return _columns(wanted, unwanted[END])
+        return self._adjusts(wanted, unwanted[END])
+
+    def _adjusts(self, rows: Rows, old_end: NDArray[np.int64]) -> Batch:
+        """Adjusts of events to ends from others, by sync time and identity."""
+        words = rows[LOW].view(np.uint64), rows[HIGH].view(np.uint64)
+        sync = np.minimum(rows[END], old_end)
+        order = np.lexsort((old_end, rows[END], rows[START], words[1], words[0], sync))
+        rows = np.take(rows, order, axis=1)
+        kind = np.full(len(order), Kind.ADJUST, np.int8)
+        return Batch(kind, rows[START], rows[END], old_end[order], self.payloads.at(rows[PLACE]))
 
     def _forget_what_is_gone(self) -> None:
         if len(self.due) > 2 * len(self.moving) + _STALE:
             self.due.runs = []
             self.due.add(self.moving.all()[[END, KEY]])
-        if self.payloads.crowded(len(self.waiting) + len(self.moving)):
-            both = [run for runs in (self.waiting, self.moving) for run in runs.runs]
-            places = np.unique(np.concatenate([np.empty(0, np.int64), *(run[PLACE] for run in both)]))
+        if self.payloads.crowded(len(self.moving)):
+            runs = self.moving.runs
+            places = np.unique(np.concatenate([np.empty(0, np.int64), *(run[PLACE] for run in runs)]))
             self.payloads.keep_only(places)
-            for run in both:
+            for run in runs:
                 run[PLACE] = np.searchsorted(places, run[PLACE])
-
-
-def _columns(rows: Rows, old_end: NDArray[np.int64] | int) -> Rows:
-    """What goes out: low, high, start, end, old end and the place of the payload."""
-    columns = rows[[LOW, HIGH, START, END, END, PLACE]]
-    columns[4] = old_end
-    return columns
 
 
 def _rows(
@@ -228,7 +237,7 @@ def _rows(
     rows = counted(batch.start[places])
     rows[LOW : HIGH + 1] = batch.identities[places].T.view(np.int64)
     rows[START], rows[END] = batch.start[places], end[places]
-    rows[COUNT], rows[PLACE] = count, payload[places]
+    rows[COUNT], rows[PLACE] = count, payload
     return rows
 
 
