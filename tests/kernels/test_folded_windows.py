@@ -17,6 +17,7 @@ from anabranch.kernels import session as session_kernel
 from anabranch.kernels.aggregate.open_windows import OpenWindows
 from anabranch.kernels.rows import Rows, RowWindows
 from anabranch.kernels.session import Session, Sessions
+from anabranch.kernels.store.waiting import Waiting
 from anabranch.model.identity import identities
 from anabranch.model.time import FOREVER
 from anabranch.oracle import rows as rows_oracle
@@ -187,8 +188,17 @@ def _forgets_pieces(cls, *given):
     return kernel
 
 
-def _as_it_came(settings, rows, arrays):
-    return _waiting_rows(settings, rows, arrays).identified(rows.identities[::-1].copy())
+def _as_it_came(self, start, sign, words, payload):
+    return _wait(self, start, sign, words[::-1].copy(), payload)
+
+
+def _cancels_nothing(self, start, sign, words, payload):
+    keep = sign > 0
+    return _wait(self, start[keep], sign[keep], words[keep], payload.filter(pa.array(keep)))
+
+
+def _always_like_new(numbers, count, table, every, references, like_new):
+    return _groups_like_new(numbers, count, table, 1, references, like_new)
 
 
 def _last_as_first(self, slots, key):
@@ -197,7 +207,7 @@ def _last_as_first(self, slots, key):
 
 _pass_pieces, _advance = session_kernel.pass_pieces, Session.advance
 _load_session, _load_rows = Session.load, Rows.load
-_entries, _waiting_rows = OpenWindows.entries, rows_kernel.waiting_rows
+_entries, _wait, _groups_like_new = OpenWindows.entries, Waiting.add, rows_kernel.groups_like_new
 
 
 @pytest.mark.parametrize(
@@ -207,13 +217,14 @@ _entries, _waiting_rows = OpenWindows.entries, rows_kernel.waiting_rows
         (session_kernel, "followed_sessions", _never_followed),
         (Sessions, "ends", lambda self, last: last + 1),
         (RowWindows, "ends", lambda self, last: last),
-        (RowWindows, "like_new", lambda self, count: count >= 0),
+        (rows_kernel, "groups_like_new", _always_like_new),
         (Session, "advance", _promises_all),
         (Session, "advance", _promises_past_pieces),
         (Rows, "load", classmethod(_forgets_counts)),
         (Session, "load", classmethod(_forgets_ends)),
         (Session, "load", classmethod(_forgets_pieces)),
-        (rows_kernel, "waiting_rows", _as_it_came),
+        (Waiting, "add", _as_it_came),
+        (Waiting, "add", _cancels_nothing),
         (OpenWindows, "entries", _last_as_first),
     ],
     ids=[
@@ -228,6 +239,7 @@ _entries, _waiting_rows = OpenWindows.entries, rows_kernel.waiting_rows
         "ends forgotten",
         "pieces forgotten",
         "order of no identity",
+        "removals cancel nothing",
         "held at the last start",
     ],
 )

@@ -13,6 +13,7 @@ from anabranch.kernels.aggregate.column import Slots
 from anabranch.kernels.aggregate.groups import Groups
 from anabranch.kernels.failed import failed
 from anabranch.kernels.kernel import Refused, Result
+from anabranch.kernels.store.waiting import Waiting
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.clock_columns import times
 from anabranch.model.rows import rows_without_columns
@@ -30,8 +31,6 @@ class Settings:
     schema: pa.Schema
     """Those of the output: groups, aggregates, and the bounds of the window where they are wanted."""
     bounds: tuple[bool, bool] = (False, False)
-    revisions: bool = True
-    """Events may be adjusted, so that their ends mean nothing."""
     waits: bool = True
     """Rows wait for the stable: they may be removed, or are looked at in order."""
 
@@ -54,19 +53,25 @@ def readable(
     return rows.take(keep), [array.filter(pa.array(keep)) for array in arrays], refused
 
 
-def waiting_rows(settings: Settings, rows: Batch, arrays: Sequence[pa.Array]) -> Batch:
-    """What is kept of rows: group columns and arguments, known by what the whole row was.
+def wait(waiting: Waiting, columns: Sequence[str], rows: Batch, arrays: Sequence[pa.Array]) -> None:
+    """Let rows wait with their group columns and arguments, known by what they are as a whole."""
+    kept = [*(rows.payload.column(name) for name in columns), *arrays]
+    names = [f"column {n}" for n in range(len(kept))]
+    payload = pa.RecordBatch.from_arrays(kept, names=names) if kept else rows_without_columns(len(rows))
+    sign = np.where(rows.kind == Kind.INSERT, np.int8(1), np.int8(-1))
+    waiting.add(rows.start, sign, rows.identities, payload)
 
-    Where ends may change, an event lasts a tick, so that whatever removes it is known by its start.
-    """
-    columns = [*(rows.payload.column(name) for name in settings.columns), *arrays]
-    names = [f"column {n}" for n in range(len(columns))]
-    payload = pa.RecordBatch.from_arrays(columns, names=names) if columns else rows_without_columns(len(rows))
-    end, old_end = rows.end, rows.old_end
-    if settings.revisions:
-        inserts = rows.kind == Kind.INSERT
-        end, old_end = rows.start + inserts, np.where(inserts, 0, rows.start + 1)
-    return Batch(rows.kind, rows.start, end, old_end, payload).identified(rows.identities)
+
+def ready(
+    start: NDArray[np.int64], columns: pa.RecordBatch, groups: pa.Schema
+) -> tuple[Batch, list[pa.Array]]:
+    """Rows that have waited, with the columns of their groups, and their arguments."""
+    count, none = len(start), np.zeros(len(start), np.int64)
+    keys = rows_without_columns(count)
+    if len(groups):
+        found = [one.cast(kind) for one, kind in zip(columns.columns, groups.types, strict=False)]
+        keys = pa.RecordBatch.from_arrays(found, schema=groups)
+    return Batch(np.zeros(count, np.int8), start, none, none, keys), columns.columns[len(groups) :]
 
 
 def emitted(

@@ -27,20 +27,18 @@ from anabranch.kernels.aggregate.aggregation import Aggregation
 from anabranch.kernels.aggregate.column import Slots
 from anabranch.kernels.aggregate.groups import Groups
 from anabranch.kernels.aggregate.open_windows import Folded, OpenWindows, entry_runs, least_key, open_window
-from anabranch.kernels.fold import Settings, emitted, readable, waiting_rows
+from anabranch.kernels.fold import Settings, emitted, readable, ready, wait
 from anabranch.kernels.kernel import Report, Result, State
-from anabranch.kernels.sort import Sort
 from anabranch.kernels.store.saved import version_of
+from anabranch.kernels.store.waiting import SAVED, Waiting
 from anabranch.model.batch import Batch
 from anabranch.model.compiled import compiled
 from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING, FOREVER
 
-VERSION = 3
+VERSION = 4
 _PAIRS = 1 << 18
 """How many pairs of row and window are made at once, about."""
-_SORTED = 2
-"""How many batches the rows that wait are saved as."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +57,6 @@ class RowWindows:
         """When windows end, by the starts of their last rows: just after."""
         return last + np.int64(1)
 
-    def like_new(self, count: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether groups without open windows, of so many rows, are as if they had never been.
-
-        The next row of such a group begins a window, as its first row does.
-        """
-        return count % self.every == 0
-
 
 class Rows:
     """State: rows that wait, windows that are open by group, and how far the input is."""
@@ -75,9 +66,8 @@ class Rows:
     def __init__(self, settings: Settings, cut: RowWindows) -> None:
         self.settings, self.cut = settings, cut
         self.stable = self.frontier = BEGINNING
-        self.waiting = Sort()
-        types = [settings.given.field(name).type for name in settings.columns]
-        self.groups = Groups(pa.schema([(f"column {n}", kind) for n, kind in enumerate(types)]))
+        self.waiting = Waiting()
+        self.groups = Groups(pa.schema([settings.given.field(name) for name in settings.columns]))
         self.windows = OpenWindows.of_capacity(16)
         self.table = np.full((0, self.cut.overlap), NONE, np.int32)
         """The open windows of each group, by number of the group and of the window among its own."""
@@ -93,8 +83,7 @@ class Rows:
     def push(self, name: str, batch: Batch) -> Result:
         """Nothing; rows wait."""
         rows, arrays, refused = readable(self.aggregation, batch, removals=True)
-        if len(rows):
-            self.waiting.push("", waiting_rows(self.settings, rows, arrays))
+        wait(self.waiting, self.settings.columns, rows, arrays)
         return Result(self._nothing, refused)
 
     def advance(self, name: str, time: int) -> Result:
@@ -102,49 +91,50 @@ class Rows:
         if time <= self.stable:
             return Result(self._nothing)
         self.stable = time
-        opened = int(self.windows.opened[0])
-        numbers, slots, full = self._folded(self.waiting.advance("", time).events)
+        numbers, new, full = self._folded(time)
         self.windows.serial[full] = NONE
-        new = slots[self.windows.serial[slots] >= opened]
         closed = np.concatenate([full, self._cut_short()]) if time == FOREVER else full
         result = self._closed(closed)
         self._release(closed, numbers)
         new = new[self.windows.serial[new] >= 0]
-        self.by_start.add(self.windows.entries(new, self.windows.first[new]))
+        if len(new):
+            self.by_start.add(self.windows.entries(new, self.windows.first[new]))
         least = least_key(self.by_start, self.windows)
         self.frontier = time if least is None else min(time, least)
         return result
 
     def report(self) -> Report:
         """Rows that wait, and windows that are open."""
-        waiting = self.waiting.report()
-        nbytes = waiting.nbytes + self.windows.nbytes + self.groups.nbytes + self.aggregation.nbytes
+        nbytes = self.waiting.nbytes + self.windows.nbytes + self.groups.nbytes + self.aggregation.nbytes
         nbytes += self.table.nbytes + self.count.nbytes + self.by_start.nbytes
         counts = {"touched": self.touched, "said": self.said, "groups": self.groups.numbers.used}
-        return Report(waiting.live + self.windows.used, nbytes, counts)
+        return Report(len(self.waiting) + self.windows.used, nbytes, counts)
 
-    def _folded(self, rows: Batch) -> tuple[NDArray[np.int32], Slots, Slots]:
-        """Add rows to their windows; the groups and slots that were touched, and what is full."""
-        if not len(rows):
+    def _folded(self, time: int) -> tuple[NDArray[np.int32], Slots, Slots]:
+        """Add rows that start before a time to their windows; their groups, new windows, and full ones."""
+        start, columns = self.waiting.take_before(None if time == FOREVER else time)
+        if columns is None:
             return _NO_SLOTS, _NO_SLOTS, _NO_SLOTS
+        rows, arrays = ready(start, columns, self.groups.schema)
         numbers = self.groups.number(rows)
         self.groups.references[numbers] = 1
         self._with_room(self.groups.numbers.capacity)
-        arrays = rows.payload.columns[len(self.groups.schema) :]
-        slots, full = [], []
+        new, full = [], []
         step = max(1, _PAIRS // self.cut.overlap)
         for begin in range(0, len(rows), step):
             stop = min(begin + step, len(rows))
             folded = self._cut(numbers[begin:stop], rows.start[begin:stop])
-            taken = begin + folded.rows[: folded.made[0]]
             into = folded.slots[: folded.made[0]]
             self.aggregation.with_room(self.windows.capacity)
-            chosen = [array.take(pa.array(taken)) for array in arrays]
-            self.aggregation.add(into, chosen, rows.start[taken], 1)
-            slots.append(np.unique(into))
+            taken, chosen = rows.start[begin:stop], [array.slice(begin, stop - begin) for array in arrays]
+            if len(into) != stop - begin or self.cut.overlap > 1:
+                places = folded.rows[: folded.made[0]]
+                taken, chosen = taken[places], [array.take(pa.array(places)) for array in chosen]
+            self.aggregation.add(into, chosen, taken, 1)
+            new.append(folded.opened[: folded.begun[0]])
             full.append(folded.closed[: folded.done[0]])
         self.touched += len(rows)
-        return np.unique(numbers), np.unique(np.concatenate(slots)), np.concatenate(full)
+        return numbers, np.concatenate(new), np.concatenate(full)
 
     def _cut(self, numbers: NDArray[np.int32], start: NDArray[np.int64]) -> Folded:
         folded = Folded.of_capacity(len(numbers), self.cut.overlap)
@@ -187,19 +177,16 @@ class Rows:
         if len(closed):
             self.aggregation.clear(closed)
             self.windows.give_back(closed)
-        numbers = np.unique(np.concatenate([touched, self.windows.number[closed]]))
         if self.stable == FOREVER:
-            numbers = np.flatnonzero(self.groups.references).astype(np.int32)
+            touched = np.flatnonzero(self.groups.references).astype(np.int32)
             self.count[:] = 0
-        like_new = self.cut.like_new(self.count[numbers]) & (self.table[numbers] == NONE).all(axis=1)
-        numbers = numbers[like_new]
-        self.count[numbers] = 0
-        self.groups.references[numbers] = 0
-        self.groups.forget(numbers)
+        like_new = np.empty(len(touched), np.int32)
+        every = np.int64(self.cut.every)
+        left = groups_like_new(touched, self.count, self.table, every, self.groups.references, like_new)
+        self.groups.forget(like_new[:left])
 
     def saved(self) -> State:
         """How far the input is; rows that wait; groups with their rows; windows; what each has."""
-        waiting = self.waiting.saved()
         numbers = np.flatnonzero(self.groups.references).astype(np.int32)
         place = np.zeros(self.groups.numbers.capacity, np.int64)
         place[numbers] = np.arange(len(numbers))
@@ -207,11 +194,9 @@ class Rows:
         columns = {"nth": self.windows.nth, "first": self.windows.first, "last": self.windows.last}
         windows = {name: column[slots] for name, column in columns.items()}
         windows["group"] = place[self.windows.number[slots]]
-        values = {name: getattr(self, name) for name in _VALUES} | {
-            "waiting": {"version": waiting.version, "values": waiting.values}
-        }
+        values = {name: getattr(self, name) for name in _VALUES}
         batches = [
-            *waiting.batches,
+            *self.waiting.saved(),
             self.groups.saved(numbers),
             pa.RecordBatch.from_pydict({"count": self.count[numbers]}),
             pa.RecordBatch.from_pydict(windows),
@@ -223,12 +208,11 @@ class Rows:
     def load(cls, settings: Settings, cut: RowWindows, state: State) -> "Rows":
         """The kernel that was saved."""
         batches = version_of(state, VERSION, "windows of rows").batches
-        groups, counts, table, *columns = batches[_SORTED:]
+        groups, counts, table, *columns = batches[SAVED:]
         kernel = cls(settings, cut)
         for name in _VALUES:
             setattr(kernel, name, state.values[name])
-        waiting = state.values["waiting"]
-        kernel.waiting = Sort.load(State(waiting["version"], waiting["values"], batches[:_SORTED]))
+        kernel.waiting.load(batches[:SAVED])
         numbers = kernel.groups.load(groups)
         kernel.groups.references[numbers] = 1
         kernel._with_room(kernel.groups.numbers.capacity)
@@ -275,7 +259,9 @@ def fold_into_row_windows(
         if before % every == 0:
             if windows.pool.height[0] == 0:
                 return i
-            table[number, nth % overlap] = open_window(windows, number, nth, start[i])
+            slot = table[number, nth % overlap] = open_window(windows, number, nth, start[i])
+            folded.opened[folded.begun[0]] = slot
+            folded.begun[0] += 1
         while nth >= 0 and before - nth * every < size:
             slot = table[number, nth % overlap]
             windows.last[slot] = start[i]
@@ -288,3 +274,20 @@ def fold_into_row_windows(
             nth -= 1
         count[number] = before + 1
     return len(numbers)
+
+
+@compiled
+def groups_like_new(numbers: Any, count: Any, table: Any, every: Any, references: Any, like_new: Any) -> int:
+    """Write each group once that has no open window and whose next row begins one, as its first row does."""
+    found = 0
+    for number in numbers:
+        if references[number] == 0 or count[number] % every != 0:
+            continue
+        idle = True
+        for slot in table[number]:
+            idle &= slot < 0
+        if idle:
+            count[number], references[number] = 0, 0
+            like_new[found] = number
+            found += 1
+    return found

@@ -11,9 +11,12 @@ the same event vanish where they meet in a merge.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from anabranch.model.compiled import compiled
 
 Rows = NDArray[np.int64]
 
@@ -28,6 +31,8 @@ class Runs:
     width: int
     joined: Callable[[Rows], Rows]
     """Rows of several runs as one run."""
+    merged: Callable[[Rows, Rows], Rows] | None = None
+    """Two runs as one, where that is less than to join them."""
     runs: list[Rows] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -42,7 +47,11 @@ class Runs:
         """Keep some rows more."""
         run = self.joined(rows)
         while run.shape[1] and self.runs and self.runs[-1].shape[1] <= 2 * run.shape[1]:
-            run = self.joined(np.concatenate([self.runs.pop(), run], axis=1))
+            before = self.runs.pop()
+            if self.merged is None:
+                run = self.joined(np.concatenate([before, run], axis=1))
+            else:
+                run = self.merged(before, run)
         if run.shape[1]:
             self.runs.append(run)
 
@@ -80,6 +89,33 @@ def counted(key: NDArray[np.int64]) -> Rows:
     rows = np.zeros((7, len(key)), np.int64)
     rows[KEY] = key
     return rows
+
+
+def by_key(width: int) -> Runs:
+    """Runs in the order of their keys, and those of equal keys as they were added."""
+    return Runs(width, sorted_by_key, merged_by_key)
+
+
+def merged_by_key(one: Rows, other: Rows) -> Rows:
+    """Two runs as one, in the order of their keys."""
+    into = np.empty((len(one), one.shape[1] + other.shape[1]), np.int64)
+    merge_runs(np.ascontiguousarray(one), np.ascontiguousarray(other), into)
+    return into
+
+
+@compiled
+def merge_runs(one: Any, other: Any, into: Any) -> None:
+    """Write the rows of two runs in the order of their keys."""
+    i = j = 0
+    for row in range(into.shape[1]):
+        if j == other.shape[1] or (i < one.shape[1] and one[0, i] <= other[0, j]):
+            for column in range(len(into)):
+                into[column, row] = one[column, i]
+            i += 1
+        else:
+            for column in range(len(into)):
+                into[column, row] = other[column, j]
+            j += 1
 
 
 def sorted_by_key(rows: Rows) -> Rows:

@@ -31,12 +31,12 @@ from anabranch.kernels.aggregate.aggregation import Aggregation
 from anabranch.kernels.aggregate.column import Slots
 from anabranch.kernels.aggregate.groups import Groups
 from anabranch.kernels.aggregate.panes import unrefer
-from anabranch.kernels.fold import Settings, emitted, readable, waiting_rows
+from anabranch.kernels.fold import Settings, emitted, readable, ready, wait
 from anabranch.kernels.kernel import Report, Result, State
-from anabranch.kernels.runs import KEY, Rows, Runs, sorted_by_key
-from anabranch.kernels.sort import Sort
+from anabranch.kernels.runs import KEY, Rows, by_key
 from anabranch.kernels.store.ahead import ahead
 from anabranch.kernels.store.saved import version_of
+from anabranch.kernels.store.waiting import SAVED, Waiting
 from anabranch.model.batch import Batch
 from anabranch.model.compiled import compiled, inlined
 from anabranch.model.murmur import mix
@@ -53,9 +53,7 @@ from anabranch.model.slots import (
 )
 from anabranch.model.time import BEGINNING, FOREVER
 
-VERSION = 3
-_SORTED = 2
-"""How many batches the rows that wait are saved as."""
+VERSION = 4
 _AHEAD = 8
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _STALE = 1024
@@ -165,14 +163,14 @@ class Session:
     def __init__(self, settings: Settings, sessions: Sessions) -> None:
         self.settings, self.sessions = settings, sessions
         self.stable = self.frontier = BEGINNING
-        self.waiting = Sort() if settings.waits else None
+        self.waiting = Waiting() if settings.waits else None
         self.groups = Groups(pa.schema([settings.given.field(name) for name in settings.columns]))
         self.spans = Spans.of_capacity(16)
         self.session = np.full(0, NONE, np.int32)
         """The open session of each group."""
-        self.ahead = Runs(2, sorted_by_key)
+        self.ahead = by_key(2)
         """The pieces by stretch."""
-        self.by_start, self.by_end = Runs(3, sorted_by_key), Runs(3, sorted_by_key)
+        self.by_start, self.by_end = by_key(3), by_key(3)
         """The sessions; of those by end an end may be later than it says, and is looked at once it is due."""
         self.least = FOREVER
         """The first start of a piece in the stretch that the stable is in."""
@@ -191,8 +189,7 @@ class Session:
         """Nothing: rows are added to their pieces, or wait."""
         rows, arrays, refused = readable(self.aggregation, batch, removals=self.settings.waits)
         if self.waiting is not None:
-            if len(rows):
-                self.waiting.push("", waiting_rows(self.settings, rows, arrays))
+            wait(self.waiting, self.settings.columns, rows, arrays)
         else:
             self._add(rows, arrays)
         return Result(self._nothing, refused)
@@ -203,12 +200,9 @@ class Session:
             return Result(self._nothing)
         before, self.stable = self.stretch, time
         if self.waiting is not None:
-            rows = self.waiting.advance("", time).events
-            count = len(self.settings.columns)
-            columns, arrays = rows.payload.columns[:count], rows.payload.columns[count:]
-            if len(rows):
-                keys = pa.RecordBatch.from_arrays(columns, schema=self.groups.schema)
-                self._add(rows.with_new_payload(keys) if columns else rows, arrays)
+            start, columns = self.waiting.take_before(None if time == FOREVER else time)
+            if columns is not None:
+                self._add(*ready(start, columns, self.groups.schema))
         closed = self._passed()
         if time == FOREVER:
             closed = np.concatenate([closed, self.spans.sessions()])
@@ -230,8 +224,7 @@ class Session:
         nbytes += self.ahead.nbytes + self.by_start.nbytes + self.by_end.nbytes
         live, touched = self.spans.used, self.touched
         if self.waiting is not None:
-            waiting = self.waiting.report()
-            live, nbytes = live + waiting.live, nbytes + waiting.nbytes
+            live, nbytes = live + len(self.waiting), nbytes + self.waiting.nbytes
         counts = {"touched": touched, "said": self.said, "groups": self.groups.numbers.used}
         return Report(live, nbytes, counts)
 
@@ -367,11 +360,7 @@ class Session:
             pa.RecordBatch.from_pydict(columns),
             *self.aggregation.saved(slots),
         ]
-        if self.waiting is None:
-            return State(VERSION, values, batches)
-        waiting = self.waiting.saved()
-        values["waiting"] = {"version": waiting.version, "values": waiting.values}
-        return State(VERSION, values, [*waiting.batches, *batches])
+        return State(VERSION, values, [*([] if self.waiting is None else self.waiting.saved()), *batches])
 
     @classmethod
     def load(cls, settings: Settings, sessions: Sessions, state: State) -> "Session":
@@ -381,8 +370,8 @@ class Session:
         for name in _VALUES:
             setattr(kernel, name, state.values[name])
         if kernel.waiting is not None:
-            waiting, batches = state.values["waiting"], batches[_SORTED:]
-            kernel.waiting = Sort.load(State(waiting["version"], waiting["values"], state.batches[:_SORTED]))
+            kernel.waiting.load(batches[:SAVED])
+            batches = batches[SAVED:]
         groups, table, *columns = batches
         slots = kernel._restore(kernel.groups.load(groups), table, state.values["sessions"])
         kernel.aggregation.with_room(kernel.spans.capacity)

@@ -61,7 +61,6 @@ class Rows(Aggregated):
             self.inputs[0].schema,
             self.schema,
             (self.start is not None, self.end is not None),
-            Fact.INSERT_ONLY not in self.inputs[0].properties,
         )
         return Kernel(settings, self.windows) if state is None else Kernel.load(settings, self.windows, state)
 

@@ -53,7 +53,6 @@ class Session(Aggregated):
             self.inputs[0].schema,
             self.schema,
             (self.start is not None, self.end is not None),
-            Fact.INSERT_ONLY not in self.inputs[0].properties,
             self._waits,
         )
         return (

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch.kernels.runs import KEY, Rows, Runs, sorted_by_key
+from anabranch.kernels.runs import KEY, Rows, Runs, by_key
 from anabranch.model.compiled import inlined
 from anabranch.model.pool import Pool, grown, take_place
 from anabranch.model.slots import NONE
@@ -112,6 +112,9 @@ class Folded(NamedTuple):
     closed: NDArray[np.int32]
     done: NDArray[np.int64]
     """How many windows were closed, as an array of one."""
+    opened: NDArray[np.int32]
+    begun: NDArray[np.int64]
+    """How many windows were opened, as an array of one."""
 
     @classmethod
     def of_capacity(cls, rows: int, overlap: int) -> "Folded":
@@ -121,6 +124,8 @@ class Folded(NamedTuple):
             np.empty(rows * overlap, np.int32),
             np.array([0]),
             np.empty(rows * overlap, np.int32),
+            np.array([0]),
+            np.empty(rows, np.int32),
             np.array([0]),
         )
 
@@ -138,7 +143,7 @@ def open_window(windows: Any, number: Any, nth: Any, start: Any) -> Any:
 
 def entry_runs() -> Runs:
     """Entries in the order of their keys."""
-    return Runs(3, sorted_by_key)
+    return by_key(3)
 
 
 def least_key(runs: Runs, windows: OpenWindows) -> int | None:
