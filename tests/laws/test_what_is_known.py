@@ -1,17 +1,19 @@
 """What a plan says to be known of its output is so, whatever is known of its sources."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from random import Random
 
 import pytest
 from laws.operators import OPERATORS, SCHEMA
-from laws.plans import drawn_stream, interleaved
+from laws.plans import bag_of, drawn_stream, interleaved
 from quick import cases
 
 import anabranch as ab
 from anabranch import Batch, Case, Fact, Insert, Properties, Stable
 from anabranch.model.lifetime import Lifetime
-from anabranch.model.time import FOREVER
+from anabranch.model.time import BEGINNING, FOREVER
+from anabranch.oracle.relation import World
+from anabranch.plan.union import Union
 from anabranch.testing.presentations import Habits
 from anabranch.testing.references import Shape
 
@@ -25,6 +27,8 @@ SEEN = {
     Fact.CLOSED,
 }
 """What one stream alone can show."""
+TOLD = {Fact.DISJOINT, Fact.DETERMINISTIC_TIES}
+"""What the events that are there at one time show, and what two runs do."""
 ALONE = 1200
 """Seeds of single operators, for all of them together."""
 
@@ -70,19 +74,56 @@ def check(seed, operators=OPERATORS, counts=None):
     """Judge the plan of a seed."""
     random = Random(seed)
     stream, text, said = drawn(random, operators)
-    job = stream.open()
-    out = []
-    for name, piece in interleaved(random, {name: said[name] for name in said if name in job.passes.sources}):
-        out += job.push(name, piece)
-    claimed, found = stream.properties, facts_of(out)
+    text = f"seed {seed}: {text}"
+    claimed = stream.properties
+    out = played(random, stream, said, lambda world: judge(claimed, world, text))
+    found = facts_of(out)
     wrong = (claimed.facts & SEEN) - found.facts
-    assert not wrong, f"seed {seed}: {text} is said to be {', '.join(map(str, wrong))}, and is not: {out}"
+    assert not wrong, f"{text} is said to be {', '.join(map(str, wrong))}, and is not: {out}"
     inserts = [element for element in out if isinstance(element, Insert)]
     if claimed.longest is not None and inserts:
         assert found.longest is not None, text
         assert found.longest <= claimed.longest, text
+    if Fact.DETERMINISTIC_TIES in claimed.facts:
+        again = played(random, stream, said, lambda world: None)
+        assert ties(out) == ties(again), f"{text}: ties are in another order where pieces are cut elsewhere"
     if counts is not None:
-        counts.update(claimed.facts & SEEN)
+        counts.update(claimed.facts & (SEEN | TOLD))
+        counts["key"] += claimed.key is not None
+
+
+def played(random, stream, said, judged):
+    """What a plan says of its sources, in pieces that are drawn anew; its events are judged after each."""
+    job, out, world = stream.open(), [], World()
+    for name, piece in interleaved(random, {name: said[name] for name in said if name in job.passes.sources}):
+        for element in job.push(name, piece):
+            assert world.apply(element) is None
+            out.append(element)
+        judged(world)
+    return out
+
+
+def judge(claimed, world, text):
+    """The key and the lifetimes of what is out."""
+    rows = [(dict(payload), start, end) for payload, start, end in bag_of(world)]
+    if claimed.key is not None:
+        keys = Counter((*(payload.get(name) for name in claimed.key), start) for payload, start, _ in rows)
+        twice = [key for key, count in keys.items() if count > 1]
+        assert not twice, f"{text} is said to have the key {claimed.key}, and has {twice[0]} twice"
+    if Fact.DISJOINT in claimed.facts:
+        ends = {}
+        for payload, start, end in sorted(bag_of(world), key=lambda row: row[1]):
+            assert ends.get(payload, BEGINNING) <= start, f"{text}: lifetimes of {payload} overlap"
+            ends[payload] = end
+
+
+def ties(elements):
+    """The payloads of the inserts of each start in their order; ends may have been revised before."""
+    found = defaultdict(list)
+    for one in elements:
+        if isinstance(one, Insert):
+            found[one.start].append(one.payload)
+    return found
 
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
@@ -95,7 +136,7 @@ def test_what_a_plan_says_is_so_and_it_says_something():
     counts = Counter()
     for seed in range(300):
         check(seed, counts=counts)
-    assert all(counts[fact] > 20 for fact in SEEN)
+    assert all(counts[fact] > 20 for fact in SEEN | TOLD | {"key"}), counts
 
 
 def test_a_fact_that_is_not_so_is_noticed(monkeypatch):
@@ -108,3 +149,18 @@ def check_all(seeds, name):
     chosen = [operator for operator in OPERATORS if operator.name == name]
     for seed in seeds:
         check(seed, chosen)
+
+
+@pytest.mark.parametrize(
+    ("claimed", "words"),
+    [
+        (Properties(key=("value",)), "is said to have the key"),
+        (Properties.of(Fact.DISJOINT), "lifetimes of"),
+        (Properties.of(Fact.DETERMINISTIC_TIES), "ties are in another order"),
+    ],
+    ids=["key", "disjoint", "ties"],
+)
+def test_a_claim_about_a_union_is_noticed(monkeypatch, claimed, words):
+    monkeypatch.setattr(Union, "properties", property(lambda self: claimed))
+    with pytest.raises(AssertionError, match=words):
+        check_all(range(100), "union")
