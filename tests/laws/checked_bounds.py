@@ -25,6 +25,7 @@ LAWS = {
     "kernels/test_changes.py": "oracle_reads or more_than_a_batch or leave_more or leaves_room or dumped",
     "kernels/test_ranks_and_own_aggregates.py": "where_nothing_is_removed",
     "kernels/store/test_calendar.py": "sorted_list",
+    "kernels/test_counted.py": "counter_for_each_slot",
     "kernels/store/test_leaves.py": "points_of_a_sorted_list or gives_back_all",
     "kernels/store/test_lifetimes.py": "events_of_a_bag or no_node_is_left",
 }

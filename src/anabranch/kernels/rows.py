@@ -36,7 +36,7 @@ from anabranch.model.compiled import compiled
 from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING, FOREVER
 
-VERSION = 4
+VERSION = 5
 _PAIRS = 1 << 18
 """How many pairs of row and window are made at once, about."""
 

@@ -95,15 +95,17 @@ class Argument:
 
     def counted(self) -> Counted:
         """How often each value is there, by code."""
-        return self.column("codes", lambda: Counted(lambda v: (v.codes(self.codes), np.zeros_like(v.start))))
+        return self.column("codes", lambda: Counted(lambda v: (v.codes(self.codes), v.start), words=1))
 
     def timed(self) -> Counted:
         """How often each value is there at each start."""
-        return self.column("timed", lambda: Counted(lambda v: (v.start, v.codes(self.codes))))
+        return self.column("timed", lambda: Counted(lambda v: (v.start, v.codes(self.codes)), words=2))
 
     def known(self) -> Counted:
-        """How often each value is there, by identity."""
-        return self.column("identities", lambda: Counted(_identity_words))
+        """How often each value is there, by its code where that is the value itself, else by identity."""
+        if not self.codes.numbered:
+            return self.counted()
+        return self.column("identities", lambda: Counted(_identity_words, words=2))
 
     def compact(self) -> None:
         """Forget values that were numbered and are in no slot."""
@@ -297,7 +299,7 @@ def _finish(one: Aggregate, of: Argument, kind: pa.DataType) -> Callable[[Slots]
             return lambda slots: Said(variances(sums, squares, of.count(slots), slots, ddof, root=root))
         case "approx_quantile":
             buckets = Buckets(one.option("error"))
-            column = of.column(f"buckets {one.option('error')!r}", lambda: Counted(buckets.read))
+            column = of.column(f"buckets {one.option('error')!r}", lambda: Counted(buckets.read, words=1))
             part = exact_part(one.option("q"))
             return lambda slots: Said(buckets.quantiles(column, slots, part))
         case "min" | "max":

@@ -3,7 +3,8 @@
 Values are counted with the number of the columns they carry. Equal values are in the order of the identity of
 what they carry; rows that are equal in all are as many as there are.
 
-Memory: 40 to 56 bytes for each value of a slot with what it carries, and what is carried once.
+Memory: that of values of two words (`Counted`) for each value of a slot with what it carries, and what is
+carried once.
 """
 
 import numpy as np
@@ -24,7 +25,7 @@ class AllValues(Counted):
     """State: how often each slot has each value with what it carries, and the rows that are carried."""
 
     def __init__(self, k: int, codes: Codes, carried: pa.Schema) -> None:
-        super().__init__(self._words)
+        super().__init__(self._words, words=2)
         self.k, self.codes = k, codes
         self.carried = Groups(carried)
 

@@ -8,8 +8,7 @@ Integers and decimals that no float is equal to count as the nearest one; no fin
 
 import sys
 from fractions import Fraction
-from itertools import pairwise
-from math import exp, inf, log, log1p, nan
+from math import ceil, exp, inf, isnan, log, log1p, nan
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from anabranch.kernels.aggregate.column import Slots, Values
 from anabranch.kernels.aggregate.counted import Counted
+from anabranch.model.compiled import compiled, inner
 
 _INFINITE, _NAN = 2**40, 2**41
 _SHIFT = 2**30
@@ -43,14 +43,9 @@ class Buckets:
 
     def read(self, values: Values) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The bucket of each value, in the order of values."""
-        floats = values.floats
-        size = np.abs(floats)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            power = np.ceil(np.log(size) / self.width)
-            power = np.where(np.isfinite(power), power, 0).astype(np.int64) + _SHIFT
-        power = np.where(np.isinf(size), _INFINITE, np.where(size == 0, 0, power))
-        bucket = np.where(np.isnan(floats), _NAN, np.where(floats < 0, -power, power))
-        return bucket.astype(np.int64), np.zeros(len(bucket), np.int64)
+        bucket = np.empty(len(values.slots), np.int64)
+        place_in_buckets(values.floats, self.width, bucket)
+        return bucket, bucket
 
     def middle(self, bucket: int) -> float:
         """The value that all of a bucket are next to."""
@@ -67,14 +62,73 @@ class Buckets:
 
     def quantiles(self, counted: Counted, slots: Slots, part: Fraction) -> pa.Array:
         """Of each slot the value whose place in order is that part of the last place, rounded down."""
-        place, bucket, _, count = counted.listed(slots)
-        found: list[Any] = [None] * len(slots)
-        order = np.lexsort((bucket, place))
-        place, bucket, count = place[order], bucket[order], count[order]
-        cuts = [*np.flatnonzero(np.diff(place, prepend=-1)).tolist(), len(place)]
-        for begin, end in pairwise(cuts):
-            upto = np.cumsum(count[begin:end])
-            rank = part.numerator * (int(upto[-1]) - 1) // part.denominator
-            at = int(np.searchsorted(upto, rank, side="right"))
-            found[int(place[begin])] = self.middle(int(bucket[begin + at]))
-        return pa.array(found, pa.float64())
+        _, bucket, _, count = counted.listed(slots)
+        ends = np.cumsum(counted.distinct(slots))
+        total = np.diff(np.concatenate([[0], np.cumsum(count)])[ends], prepend=0)
+        totals, which = np.unique(total, return_inverse=True)
+        parts, whole = part.numerator, part.denominator
+        ranks = np.array([parts * (n - 1) // whole for n in totals.tolist()], np.int64)
+        chosen = np.zeros(len(slots), np.int64)
+        choose_by_rank(ends, bucket, count, ranks[which], chosen)
+        buckets, which = np.unique(chosen, return_inverse=True)
+        middles = np.array([self.middle(one) for one in buckets.tolist()], np.float64)
+        return pa.array(middles[which], mask=total == 0)
+
+
+@compiled
+def place_in_buckets(floats: Any, width: Any, bucket: Any) -> None:
+    """Write the bucket of each value."""
+    for i in range(len(floats)):
+        size = abs(floats[i])
+        if isnan(size):
+            bucket[i] = _NAN
+            continue
+        if size == 0:
+            bucket[i] = 0
+            continue
+        power = _INFINITE if size == inf else np.int64(ceil(log(size) / width)) + _SHIFT
+        bucket[i] = power if floats[i] > 0 else -power
+
+
+@compiled
+def choose_by_rank(ends: Any, bucket: Any, count: Any, rank: Any, chosen: Any) -> None:
+    """Of each slot the bucket whose values have a rank among all of it; what is listed gets its order."""
+    begin = np.int64(0)
+    for i in range(len(ends)):
+        _sort(bucket, count, begin, ends[i])
+        before = np.int64(0)
+        for at in range(begin, ends[i]):
+            before += count[at]
+            if before > rank[i]:
+                chosen[i] = bucket[at]
+                break
+        begin = ends[i]
+
+
+@inner
+def _sort(bucket: Any, count: Any, begin: Any, end: Any) -> None:
+    """Sort buckets with their counts: a heap, from which the greatest is taken to the end."""
+    size = end - begin
+    for root in range(size // 2 - 1, -1, -1):
+        _sink(bucket, count, begin, root, size)
+    for last in range(size - 1, 0, -1):
+        one, other = begin, begin + last
+        bucket[one], bucket[other] = bucket[other], bucket[one]
+        count[one], count[other] = count[other], count[one]
+        _sink(bucket, count, begin, np.int64(0), last)
+
+
+@inner
+def _sink(bucket: Any, count: Any, begin: Any, root: Any, size: Any) -> None:
+    """Move the value at a place of a heap down to where it belongs."""
+    value, copies = bucket[begin + root], count[begin + root]
+    at = np.int64(root)
+    while 2 * at + 1 < size:
+        child = 2 * at + 1
+        if child + 1 < size and bucket[begin + child + 1] > bucket[begin + child]:
+            child += 1
+        if bucket[begin + child] <= value:
+            break
+        bucket[begin + at], count[begin + at] = bucket[begin + child], count[begin + child]
+        at = child
+    bucket[begin + at], count[begin + at] = value, copies

@@ -1,10 +1,11 @@
 """How often each slot has each value: what can be taken away again of least, first, distinct and the like.
 
-A value is two words: its identity, its code, its bucket, or a start and a code. The values of a slot are a
-chain of entries, found by hash. An entry whose count has come to nothing stays until its slot is cleared, or
-until as much was taken away by merging as there are entries.
+A value is a word, its code or its bucket, or two: its identity, or a start and a code. The values of a slot
+are a small table of their own, in a block that is as large as they need, so that a slot is looked at,
+counted, merged and let go without a look at any other.
 
-Memory: 40 to 56 bytes for each value of a slot.
+Memory: 16 bytes for a value of one word and 24 for one of two, in tables that are three eighths to three
+quarters full; 13 bytes for each slot.
 """
 
 from collections.abc import Callable
@@ -15,61 +16,36 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from anabranch.kernels.aggregate.column import Slots, Values
-from anabranch.model.compiled import compiled, inlined
+from anabranch.kernels.store.ahead import ahead
+from anabranch.kernels.store.blocks import Blocks, give_block, take_block
+from anabranch.model.compiled import compiled, inlined, inner
 from anabranch.model.murmur import mix
-from anabranch.model.pool import Pool, give_place, grown, take_place
-from anabranch.model.slots import (
-    NONE,
-    TAG_MASK,
-    empty_slots,
-    more_slots,
-    node_in,
-    slot_of,
-    tag_in,
-    vacate_slot,
-)
+from anabranch.model.pool import grown
+from anabranch.model.slots import NONE
 
 Read = Callable[[Values], tuple[NDArray[np.int64], NDArray[np.int64]]]
-"""The two words by which values are counted."""
+"""The two words by which values are counted; the second is not looked at where values are one."""
+
+_LEAST = 2
+_AHEAD = 8
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_SCARCE = 1024
 
 
-class Entries(NamedTuple):
-    """State: entries by slot and value."""
+class Tables(NamedTuple):
+    """State: the table of each slot."""
 
+    base: NDArray[np.int64]
+    """Where the table of each slot begins."""
+    order: NDArray[np.int8]
+    """How large it is: the least size doubled so often; NONE: the slot has none."""
+    used: NDArray[np.int32]
+    """How many values it has."""
     cells: NDArray[np.int64]
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
-    copies: NDArray[np.int64]
-    slot: NDArray[np.int32]
-    following: NDArray[np.int32]
-    """The next entry of the slot."""
-    pool: Pool
-
-    @classmethod
-    def of_capacity(cls, capacity: int) -> "Entries":
-        """None, with room for this many (a power of two)."""
-        return cls(
-            empty_slots(capacity),
-            np.zeros(capacity, np.int64),
-            np.zeros(capacity, np.int64),
-            np.zeros(capacity, np.int64),
-            np.zeros(capacity, np.int32),
-            np.zeros(capacity, np.int32),
-            Pool.of_capacity(capacity),
-        )
-
-    def larger(self) -> "Entries":
-        """The same entries, with room for as many more."""
-        capacity = 2 * len(self.low)
-        return Entries(
-            more_slots(self.cells, capacity),
-            grown(self.low, capacity),
-            grown(self.high, capacity),
-            grown(self.copies, capacity),
-            grown(self.slot, capacity),
-            grown(self.following, capacity),
-            self.pool.of_size(capacity),
-        )
+    """Of each value its words and how often it is there; an empty cell is there 0 times."""
+    blocks: Blocks
+    total: NDArray[np.int64]
+    """How many values all have, as an array of one."""
 
 
 class Counted:
@@ -77,26 +53,29 @@ class Counted:
 
     invertible: ClassVar[bool] = True
 
-    def __init__(self, read: Read) -> None:
-        self.read = read
-        self.taken = 0
-        """How many counts were taken away by merging since entries without copies were dropped."""
-        self.entries = Entries.of_capacity(16)
-        self.head = np.zeros(0, np.int32)
+    def __init__(self, read: Read, *, words: int) -> None:
+        self.read, self.width = read, np.int64(words + 1)
+        self.tables = _tables()
 
     @property
     def nbytes(self) -> int:
         """Bytes of state."""
-        return sum(column.nbytes for column in self.entries) + self.head.nbytes
+        tables = self.tables
+        return sum(one.nbytes for one in (tables.base, tables.order, tables.used, tables.cells))
 
     @property
     def used(self) -> int:
-        """How many entries there are."""
-        return self.entries.pool.used
+        """How many values all slots have."""
+        return int(self.tables.total[0])
 
     def with_room(self, capacity: int) -> None:
         """Have this many slots."""
-        self.head = grown(self.head, capacity, NONE)
+        tables = self.tables
+        self.tables = tables._replace(
+            base=grown(tables.base, capacity),
+            order=grown(tables.order, capacity, NONE),
+            used=grown(tables.used, capacity),
+        )
 
     def add(self, values: Values, sign: int) -> None:
         """Count values."""
@@ -107,11 +86,6 @@ class Counted:
         """Count what other slots have."""
         of, low, high, count = self.listed(other)
         self._count(into[of], low, high, sign * count)
-        if sign < 0:
-            self.taken += len(of)
-            if self.taken > max(self.used // 2, len(self.head) // 16):
-                self.taken = 0
-                drop_empty(self.entries, self.head)
 
     def _count(
         self, slots: Slots, low: NDArray[np.int64], high: NDArray[np.int64], count: NDArray[np.int64]
@@ -120,45 +94,48 @@ class Counted:
         low.flags.writeable = high.flags.writeable = False
         row = 0
         while True:
-            row = count_values(self.entries, self.head, slots, low, high, count, row)
+            row = count_values(self.tables, self.width, slots, low, high, count, row)
             if row == len(slots):
                 return
-            self.entries = self.entries.larger()
+            cells = self.tables.cells
+            self.tables = self.tables._replace(cells=grown(cells, max(2 * len(cells), _SCARCE)))
 
     def clear(self, slots: Slots) -> None:
         """Nothing was counted."""
-        clear_chains(self.entries, self.head, slots)
+        clear_tables(self.tables, slots)
 
     def distinct(self, slots: Slots) -> NDArray[np.int64]:
         """How many values each slot has."""
-        found = np.zeros(len(slots), np.int64)
-        length_of_chains(self.entries, self.head, slots, found)
-        return found
+        return self.tables.used[slots].astype(np.int64)
 
     def listed(
         self, slots: Slots
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """All that some slots have: the place of the slot among them, two words, and how often."""
-        total = int(self.distinct(slots).sum())
-        of, low, high, count = (np.empty(total, np.int64) for _ in range(4))
-        list_chains(self.entries, self.head, slots, of, low, high, count)
+        """All that some slots have, slot by slot: the place among them, two words, and how often."""
+        distinct = self.distinct(slots)
+        of = np.repeat(np.arange(len(slots)), distinct)
+        low, high, count = (np.zeros(len(of), np.int64) for _ in range(3))
+        list_values(self.tables, self.width, slots, low, high, count)
         return of, low, high, count
 
     def recode(self, moved: NDArray[np.int64], *, high: bool) -> None:
         """Other codes for values that were numbered anew."""
-        live = self._live()
-        slots, counts = self.entries.slot[live].copy(), self.entries.copies[live].copy()
-        low, upper = self.entries.low[live], self.entries.high[live]
+        slots, low, upper, counts = self._all()
         low, upper = (low, moved[upper]) if high else (moved[low], upper)
-        self.entries, self.head[:] = Entries.of_capacity(16), NONE
+        capacity = len(self.tables.base)
+        self.tables = _tables()
+        self.with_room(capacity)
         self._count(slots, low, upper, counts)
 
     def codes_in_use(self, *, high: bool) -> NDArray[np.int64]:
         """The codes that are in use."""
-        return (self.entries.high if high else self.entries.low)[self._live()]
+        _, low, upper, _ = self._all()
+        return upper if high else low
 
-    def _live(self) -> NDArray[np.int64]:
-        return np.flatnonzero(self.entries.copies)
+    def _all(self) -> tuple[Slots, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        slots = np.flatnonzero(self.tables.used).astype(np.int32)
+        of, low, high, count = self.listed(slots)
+        return slots[of], low, high, count
 
     def saved(self, slots: Slots) -> pa.RecordBatch:
         """What some slots have."""
@@ -171,101 +148,144 @@ class Counted:
         self._count(slots[of], low, high, count.copy())
 
 
-@inlined
-def _tag(slot: Any, low: Any, high: Any) -> Any:
-    word = mix(np.uint64(low) ^ mix(np.uint64(high) + np.uint64(slot) * np.uint64(0x9E3779B97F4A7C15)))
-    return np.int64(word & TAG_MASK)
+def _tables() -> Tables:
+    base, order, used = np.zeros(0, np.int64), np.zeros(0, np.int8), np.zeros(0, np.int32)
+    return Tables(base, order, used, np.zeros(0, np.int64), Blocks.none(), np.zeros(1, np.int64))
 
 
 @inlined
-def _cell(entries: Entries, tag: Any, slot: Any, low: Any, high: Any) -> Any:
-    """The cell of a value of a slot, or the empty one where it would be."""
-    mask = len(entries.cells) - 1
-    cell = tag & mask
-    while entries.cells[cell] >= 0:
-        if tag_in(entries.cells[cell]) == tag:
-            node = node_in(entries.cells[cell])
-            if entries.low[node] == low and entries.high[node] == high and entries.slot[node] == slot:
-                break
-        cell = (cell + 1) & mask
-    return cell
+def _hash(width: Any, low: Any, high: Any) -> Any:
+    word = np.uint64(low)
+    if width > 2:
+        word ^= np.uint64(high) * _SPREAD
+    return np.int64(mix(word) >> np.uint64(1))
+
+
+@inlined
+def _fits(used: Any, order: Any) -> Any:
+    """A table of an order has room for so many values and is not too full."""
+    size = np.int64(_LEAST) << order
+    return used <= size - max(np.int64(1), size >> 2)
+
+
+@inner
+def _cell(cells: Any, base: Any, mask: Any, width: Any, low: Any, high: Any) -> Any:
+    """The cell of a value, or the empty one where it would be."""
+    at = _hash(width, low, high) & mask
+    while True:
+        cell = base + at * width
+        if cells[cell + width - 1] == 0:
+            return cell
+        if cells[cell] == low and (width == 2 or cells[cell + 1] == high):
+            return cell
+        at = (at + 1) & mask
+
+
+@inner
+def _put(cells: Any, base: Any, mask: Any, width: Any, low: Any, high: Any, count: Any) -> None:
+    """Write a value that a table does not have."""
+    cell = _cell(cells, base, mask, width, low, high)
+    cells[cell] = low
+    if width > 2:
+        cells[cell + 1] = high
+    cells[cell + width - 1] = count
+
+
+@inner
+def _vacate(cells: Any, base: Any, mask: Any, width: Any, cell: Any) -> None:
+    """Empty a cell and move up what it had pushed away, so that no probe meets a hole early."""
+    hole = (cell - base) // width
+    at = (hole + 1) & mask
+    while cells[base + at * width + width - 1] != 0:
+        other = base + at * width
+        home = _hash(width, cells[other], cells[other + 1]) & mask
+        if ((at - home) & mask) >= ((at - hole) & mask):
+            for n in range(width):
+                cells[base + hole * width + n] = cells[other + n]
+            hole = at
+        at = (at + 1) & mask
+    cells[base + hole * width + width - 1] = 0
+
+
+@inner
+def _enlarge(tables: Tables, width: Any, slot: Any) -> bool:
+    """Move the values of a slot to a table of the next order; whether there is room for one."""
+    old = np.int64(tables.order[slot])
+    order = old + 1
+    size = np.int64(_LEAST) << order
+    base = take_block(tables.blocks, tables.cells, order, size * width)
+    if base < 0:
+        return False
+    cells = tables.cells
+    for n in range(size * width):
+        cells[base + n] = 0
+    if old >= 0:
+        before = tables.base[slot]
+        for cell in range(before, before + (size // 2) * width, width):
+            if cells[cell + width - 1] != 0:
+                _put(cells, base, size - 1, width, cells[cell], cells[cell + 1], cells[cell + width - 1])
+        give_block(tables.blocks, cells, old, before)
+    tables.base[slot], tables.order[slot] = base, order
+    return True
 
 
 @compiled
-def count_values(entries: Entries, head: Any, slots: Any, low: Any, high: Any, count: Any, row: int) -> int:
+def count_values(tables: Tables, width: Any, slots: Any, low: Any, high: Any, count: Any, row: int) -> int:
     """Count values from a row on; the first row for which there is no room."""
+    cells = tables.cells
     for i in range(row, len(slots)):
-        tag = _tag(slots[i], low[i], high[i])
-        cell = _cell(entries, tag, slots[i], low[i], high[i])
-        entry = entries.cells[cell]
-        if entry >= 0:
-            entries.copies[node_in(entry)] += count[i]
-            continue
-        if entries.pool.height[0] == 0:
+        if i + 2 * _AHEAD < len(slots):
+            ahead(tables.base, np.int64(slots[i + 2 * _AHEAD]))
+            ahead(tables.order, np.int64(slots[i + 2 * _AHEAD]))
+        if i + _AHEAD < len(slots):
+            then = slots[i + _AHEAD]
+            mask = (np.int64(_LEAST) << max(np.int64(tables.order[then]), np.int64(0))) - 1
+            at = _hash(width, low[i + _AHEAD], high[i + _AHEAD]) & mask
+            ahead(cells, tables.base[then] + at * width)
+        slot = slots[i]
+        if tables.order[slot] < 0 and not _enlarge(tables, width, slot):
             return i
-        node = take_place(entries.pool)
-        entries.cells[cell] = slot_of(tag, node)
-        entries.low[node], entries.high[node] = low[i], high[i]
-        entries.copies[node], entries.slot[node] = count[i], slots[i]
-        entries.following[node] = head[slots[i]]
-        head[slots[i]] = node
+        mask = (np.int64(_LEAST) << np.int64(tables.order[slot])) - 1
+        cell = _cell(cells, tables.base[slot], mask, width, low[i], high[i])
+        if cells[cell + width - 1] != 0:
+            cells[cell + width - 1] += count[i]
+            if cells[cell + width - 1] == 0:
+                _vacate(cells, tables.base[slot], mask, width, cell)
+                tables.used[slot] -= 1
+                tables.total[0] -= 1
+            continue
+        if not _fits(tables.used[slot] + 1, np.int64(tables.order[slot])):
+            if not _enlarge(tables, width, slot):
+                return i
+            mask = 2 * mask + 1
+        _put(cells, tables.base[slot], mask, width, low[i], high[i], count[i])
+        tables.used[slot] += 1
+        tables.total[0] += 1
     return len(slots)
 
 
 @compiled
-def clear_chains(entries: Entries, head: Any, slots: Any) -> None:
-    """Free all entries of slots."""
+def clear_tables(tables: Tables, slots: Any) -> None:
+    """Free the tables of slots."""
     for slot in slots:
-        node = np.int64(head[slot])
-        while node >= 0:
-            low, high = entries.low[node], entries.high[node]
-            vacate_slot(entries.cells, _cell(entries, _tag(slot, low, high), slot, low, high))
-            entries.copies[node] = 0
-            give_place(entries.pool, node)
-            node = np.int64(entries.following[node])
-        head[slot] = NONE
+        if tables.order[slot] >= 0:
+            give_block(tables.blocks, tables.cells, np.int64(tables.order[slot]), tables.base[slot])
+        tables.total[0] -= tables.used[slot]
+        tables.order[slot], tables.used[slot] = NONE, 0
 
 
 @compiled
-def drop_empty(entries: Entries, head: Any) -> None:
-    """Free the entries of all slots that have no copies."""
-    for slot in range(len(head)):
-        before = np.int64(NONE)
-        node = np.int64(head[slot])
-        while node >= 0:
-            after = np.int64(entries.following[node])
-            if entries.copies[node] != 0:
-                before = node
-            else:
-                low, high = entries.low[node], entries.high[node]
-                vacate_slot(entries.cells, _cell(entries, _tag(slot, low, high), slot, low, high))
-                give_place(entries.pool, node)
-                if before < 0:
-                    head[slot] = after
-                else:
-                    entries.following[before] = after
-            node = after
-
-
-@compiled
-def length_of_chains(entries: Entries, head: Any, slots: Any, found: Any) -> None:
-    """How many values each slot has."""
-    for i in range(len(slots)):
-        node = head[slots[i]]
-        while node >= 0:
-            found[i] += entries.copies[node] != 0
-            node = entries.following[node]
-
-
-@compiled
-def list_chains(entries: Entries, head: Any, slots: Any, of: Any, low: Any, high: Any, count: Any) -> None:
+def list_values(tables: Tables, width: Any, slots: Any, low: Any, high: Any, count: Any) -> None:
     """Write down all that slots have."""
+    cells = tables.cells
     row = 0
-    for i in range(len(slots)):
-        node = head[slots[i]]
-        while node >= 0:
-            if entries.copies[node] != 0:
-                of[row], low[row], high[row] = i, entries.low[node], entries.high[node]
-                count[row] = entries.copies[node]
+    for slot in slots:
+        if tables.used[slot] == 0:
+            continue
+        end = tables.base[slot] + (np.int64(_LEAST) << np.int64(tables.order[slot])) * width
+        for cell in range(tables.base[slot], end, width):
+            if cells[cell + width - 1] != 0:
+                low[row], count[row] = cells[cell], cells[cell + width - 1]
+                if width > 2:
+                    high[row] = cells[cell + 1]
                 row += 1
-            node = entries.following[node]
