@@ -29,6 +29,7 @@ from anabranch.kernels.aggregate.groups import Groups
 from anabranch.kernels.aggregate.open_windows import Folded, OpenWindows, entry_runs, least_key, open_window
 from anabranch.kernels.fold import Settings, emitted, readable, ready, wait
 from anabranch.kernels.kernel import Report, Result, State
+from anabranch.kernels.runs import with_ties_by
 from anabranch.kernels.store.saved import version_of
 from anabranch.kernels.store.waiting import SAVED, Waiting
 from anabranch.model.batch import Batch
@@ -165,7 +166,8 @@ class Rows:
         """The results of windows that are over."""
         if not len(slots):
             return Result(self._nothing)
-        slots = slots[np.lexsort((self.windows.number[slots], self.windows.first[slots]))]
+        first, number = self.windows.first[slots], self.windows.number[slots]
+        slots = slots[with_ties_by(np.argsort(first), first, lambda places: (number[places],))]
         numbers, start = self.windows.number[slots], self.windows.first[slots]
         end = self.cut.ends(self.windows.last[slots])
         result = emitted(self.settings, self.aggregation, self.groups, slots, numbers, start, end)

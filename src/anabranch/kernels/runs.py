@@ -9,7 +9,7 @@ Rows that are counted say how often an event is there, more times or fewer; thos
 the same event vanish where they meet in a merge.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,8 +92,30 @@ def counted(key: NDArray[np.int64]) -> Rows:
 
 
 def by_key(width: int) -> Runs:
-    """Runs in the order of their keys, and those of equal keys as they were added."""
-    return Runs(width, sorted_by_key, merged_by_key)
+    """Runs in the order of their keys, those of equal keys in any order."""
+    return Runs(width, _quickly_by_key, merged_by_key)
+
+
+def _quickly_by_key(rows: Rows) -> Rows:
+    # NumPy's stable sort takes five times as long for keys in no order.
+    return np.take(rows, np.argsort(rows[KEY]), axis=1) if rows.shape[1] > 1 else rows
+
+
+def with_ties_by(
+    order: NDArray[np.int64],
+    key: NDArray[np.int64],
+    then: Callable[[NDArray[np.int64]], Sequence[NDArray[Any]]],
+) -> NDArray[np.int64]:
+    """An order by a key, in which places of one key are in the order of other columns."""
+    ascending = key[order]
+    tied = np.zeros(len(order), np.bool_)
+    equal = ascending[1:] == ascending[:-1]
+    tied[1:] = equal
+    tied[:-1] |= equal
+    if tied.any():
+        among = order[tied]
+        order[tied] = among[np.lexsort((*reversed(then(among)), key[among]))]
+    return order
 
 
 def merged_by_key(one: Rows, other: Rows) -> Rows:

@@ -33,7 +33,7 @@ from anabranch.kernels.aggregate.groups import Groups
 from anabranch.kernels.aggregate.panes import unrefer
 from anabranch.kernels.fold import Settings, emitted, readable, ready, wait
 from anabranch.kernels.kernel import Report, Result, State
-from anabranch.kernels.runs import KEY, Rows, by_key
+from anabranch.kernels.runs import KEY, Rows, by_key, with_ties_by
 from anabranch.kernels.store.ahead import ahead
 from anabranch.kernels.store.saved import version_of
 from anabranch.kernels.store.waiting import SAVED, Waiting
@@ -301,7 +301,7 @@ class Session:
         if not len(slots):
             return Result(self._nothing)
         nodes = self.spans.nodes[slots]
-        order = np.lexsort((nodes[:, NUMBER], nodes[:, FIRST]))
+        order = with_ties_by(np.argsort(nodes[:, FIRST]), nodes[:, FIRST], lambda at: (nodes[at, NUMBER],))
         slots, nodes = slots[order], nodes[order]
         ends = self.sessions.ends(nodes[:, LAST])
         numbers = nodes[:, NUMBER].astype(np.int32)
@@ -482,8 +482,15 @@ def link_pieces(spans: Spans, slots: Any) -> None:
 @compiled
 def pass_pieces(spans: Spans, session: Any, slots: Any, gap: Any, passed: Passed) -> None:
     """Put pieces, in the order of their stretches, into the sessions of their groups, or open new ones."""
+    mask = len(spans.cells) - 1
     merged = closed = 0
     for i in range(len(slots)):
+        if i + 2 * _AHEAD < len(slots):
+            ahead(spans.nodes, np.int64(slots[i + 2 * _AHEAD]))
+        if i + _AHEAD < len(slots):
+            later = slots[i + _AHEAD]
+            ahead(spans.cells, _tag(spans.nodes[later, 0], spans.nodes[later, 1]) & mask)
+            ahead(session, spans.nodes[later, 0])
         slot = slots[i]
         number, stretch = spans.nodes[slot, 0], spans.nodes[slot, 1]
         vacate_slot(spans.cells, _cell(spans, _tag(number, stretch), number, stretch))
@@ -506,7 +513,13 @@ def pass_pieces(spans: Spans, session: Any, slots: Any, gap: Any, passed: Passed
 @compiled
 def followed_sessions(spans: Spans, slots: Any, gap: Any, found: Any) -> Any:
     """Which sessions go on in a piece of the next stretch."""
+    mask = len(spans.cells) - 1
     for i in range(len(slots)):
+        if i + 2 * _AHEAD < len(slots):
+            ahead(spans.nodes, np.int64(slots[i + 2 * _AHEAD]))
+        if i + _AHEAD < len(slots):
+            later = slots[i + _AHEAD]
+            ahead(spans.cells, _tag(spans.nodes[later, 0], spans.nodes[later, 1] + 1) & mask)
         number, stretch = spans.nodes[slots[i], 0], spans.nodes[slots[i], 1] + 1
         entry = spans.cells[_cell(spans, _tag(number, stretch), number, stretch)]
         if entry >= 0:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anabranch.kernels.runs import KEY, Rows, by_key
+from anabranch.kernels.runs import KEY, Rows, by_key, with_ties_by
 from anabranch.kernels.store.slot_columns import SlotColumns
 from anabranch.model.identity import Words
 from anabranch.model.pool import Pool, grown
@@ -108,15 +108,7 @@ class Waiting:
         if self.removals and (self.sign[slots] < 0).any():
             return self._netted(start, slots)
         order = np.argsort(start, kind="stable")
-        ascending = start[order]
-        equal = np.zeros(len(order) + 1, np.bool_)
-        equal[1:-1] = ascending[1:] == ascending[:-1]
-        tied = equal[1:] | equal[:-1]
-        if tied.any():
-            among = order[tied]
-            words = self.words[slots[among]]
-            order[tied] = among[np.lexsort((words[:, 1], words[:, 0], start[among]))]
-        return order
+        return with_ties_by(order, start, lambda places: tuple(self.words[slots[places]].T))
 
     def _netted(self, start: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
         sign, words = self.sign[slots], self.words[slots]
