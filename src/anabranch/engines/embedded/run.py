@@ -29,6 +29,8 @@ from anabranch.plan.source import Source
 
 ROWS = 4_096
 """Rows or elements of one push, at most."""
+APART = 16_384
+"""The same where no source has two feeds, so that none is a replica which others wait for."""
 ALONE = 65_536
 """The same of a feed that is read alone, so that no other waits for it."""
 
@@ -54,8 +56,8 @@ def run(
     reading = Reading(finish=finish, stop=Stop() if stop is None else stop)
     positions = Positions() if positions is None else positions
     feeds = positions.resumed(feeds_of(passes, inputs, reading))
-    if len(feeds) == 1 and rows == ROWS:
-        rows = ALONE
+    if rows == ROWS and len({feed.source for feed in feeds}) == len(feeds):
+        rows = ALONE if len(feeds) == 1 else APART
     return _run(passes, feeds, rows, progress, reading.stop, positions, finish=finish)
 
 

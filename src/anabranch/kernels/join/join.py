@@ -19,10 +19,10 @@ of all such. That an event has no match is said at its start, while ``right - af
 **Pairs of promises.** No pair that comes later has both a start before that of the left and one before that
 of the right (`pair`), which is more than any one time can say.
 
-Memory: the events that are kept, and about as many that are over, which walks and sweeps let go; per event 16
-bytes, 16 more where it may be removed, its payload, and for ``left`` and ``anti`` 16 to find it when it is
-over. Cost: a look-up of the key per row, and a look at the events of the key that are kept; of a key that has
-many, at those that match and at most half as much time around them.
+Memory: the events that are kept, and at most about twice as many that are over, which walks and sweeps let
+go; per event 16 bytes, 16 more where it may be removed, its payload, and for ``left`` and ``anti`` 16 to find
+it when it is over. Cost: a look-up of the key per row, and a look at the events of the key that are kept; of
+a key that has many, at those that match and at most half as much time around them.
 """
 
 from typing import Any, ClassVar, Final
@@ -196,13 +196,13 @@ class Join:
         return alone(self.terms, heard.payload, heard.start, heard.removal)
 
     def _sweep(self) -> None:
-        """Let go of all that is over; the next time when as many elements have come as are looked at."""
+        """Let go of all that is over, and again once twice as many elements have come as are looked at."""
         left, right = self.sides
         sweep(self.keys, left.nodes, right.nodes, left.limit, right.limit)
         for side in self.sides:
             side.forget_payloads()
         self._since = 0
-        self._due = max(_LEAST, self.keys.numbers.used, left.nodes.used + right.nodes.used)
+        self._due = 2 * max(_LEAST, self.keys.numbers.used, left.nodes.used + right.nodes.used)
 
     def _await(self, start: NDArray[np.int64], into: NDArray[np.int64]) -> None:
         """Remember when it will be known whether nodes of the left match."""

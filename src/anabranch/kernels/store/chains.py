@@ -18,7 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anabranch.kernels.store.ahead import ahead
-from anabranch.kernels.store.numbers import Numbers, give_back, number_for, number_of
+from anabranch.kernels.store.numbers import (
+    Numbers,
+    give_back,
+    number_for,
+    number_of,
+    slot_ahead,
+)
 from anabranch.model.compiled import compiled, inlined, inner
 from anabranch.model.identity import Words
 from anabranch.model.murmur import mix
@@ -63,8 +69,8 @@ class Keys(NamedTuple):
         if numbers.capacity == len(self.cells):
             return self._replace(numbers=numbers)
         capacity = numbers.capacity
-        cells = np.tile(np.array(_NO_NODES, np.int32), (capacity, 1))
-        cells[: len(self.cells)] = self.cells
+        cells = np.empty((capacity, len(_NO_NODES)), np.int32)
+        cells[: len(self.cells)], cells[len(self.cells) :] = self.cells, _NO_NODES
         return Keys(numbers, cells, grown(self.whole, capacity, _UNUSED), grown(self.stretches, capacity))
 
     def number(self, words: Words) -> tuple["Keys", NDArray[np.int32]]:
@@ -223,6 +229,8 @@ def probe(
     Writes which row and which node; how many rows are done when room runs out, and how many pairs there are.
     """
     for i in range(begin, len(number)):
+        if i + 4 * _AHEAD < len(number):
+            ahead(keys.cells, np.int64(number[i + 4 * _AHEAD]))
         if i + 2 * _AHEAD < len(number):
             ahead(keys.cells, np.int64(number[i + 2 * _AHEAD]))
         if i + _AHEAD < len(number):
@@ -331,6 +339,17 @@ def keep(
 
 
 @inner
+def _may_go(keys: Keys, number: Any, left: Nodes, right: Nodes, first_left: int, first_right: int) -> Any:
+    """A number is in use, and the newest nodes of both its chains, if any, are before the limits."""
+    if keys.whole[number] == _UNUSED:
+        return False
+    node, other = np.int64(keys.cells[number, 0]), np.int64(keys.cells[number, 1])
+    if node >= 0 and left.node[node, START] >= first_left:
+        return False
+    return other < 0 or right.node[other, START] < first_right
+
+
+@inner
 def _over(keys: Keys, number: Any, side: Any, nodes: Nodes, limit: int) -> None:
     """Let go of the nodes of a chain that start before a limit."""
     previous, node = np.int64(NONE), np.int64(keys.cells[number, side])
@@ -364,9 +383,12 @@ def _forget(keys: Keys, number: Any) -> Any:
 def sweep(keys: Keys, left: Nodes, right: Nodes, first_left: int, first_right: int) -> None:
     """Let go of all nodes before the limits of their sides, and of the keys that have none."""
     for number in range(len(keys.whole)):
-        if number + _AHEAD < len(keys.whole):
-            ahead(left.node, np.int64(max(keys.cells[number + _AHEAD, 0], 0)))
-            ahead(right.node, np.int64(max(keys.cells[number + _AHEAD, 1], 0)))
+        if number + 2 * _AHEAD < len(keys.whole):
+            ahead(left.node, np.int64(max(keys.cells[number + 2 * _AHEAD, 0], 0)))
+            ahead(right.node, np.int64(max(keys.cells[number + 2 * _AHEAD, 1], 0)))
+        later = number + _AHEAD
+        if later < len(keys.whole) and _may_go(keys, later, left, right, first_left, first_right):
+            slot_ahead(keys.numbers, keys.numbers.words[later, 0], keys.numbers.words[later, 1])
         if keys.whole[number] == _UNUSED:
             continue
         _over(keys, number, 0, left, first_left)

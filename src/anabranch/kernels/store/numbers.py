@@ -111,6 +111,12 @@ def number_of(numbers: Numbers, low: Any, high: Any) -> Any:
     return node_in(numbers.slots[_slot(numbers, _tag(low, high), low, high)])
 
 
+@inlined
+def slot_ahead(numbers: Numbers, low: Any, high: Any) -> None:
+    """Ask for the slots where a key is looked for."""
+    ahead(numbers.slots, _tag(low, high) & (len(numbers.slots) - 1))
+
+
 @inner
 def number_for(numbers: Numbers, low: Any, high: Any) -> Any:
     """The number of a key, a new one if it has none; NONE where there is no room for that."""
