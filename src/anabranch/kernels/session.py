@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 from anabranch.kernels.aggregate.aggregation import Aggregation
 from anabranch.kernels.aggregate.column import Slots
 from anabranch.kernels.aggregate.groups import Groups
-from anabranch.kernels.aggregate.panes import unrefer
 from anabranch.kernels.fold import Settings, emitted, readable, ready, wait
 from anabranch.kernels.kernel import Report, Result, State
 from anabranch.kernels.runs import KEY, Rows, by_key, with_ties_by
@@ -203,13 +202,9 @@ class Session:
             start, columns = self.waiting.take_before(None if time == FOREVER else time)
             if columns is not None:
                 self._add(*ready(start, columns, self.groups.schema))
-        closed = self._passed()
-        if time == FOREVER:
-            closed = np.concatenate([closed, self.spans.sessions()])
-            self.by_end.take_all()
-        else:
-            closed = np.concatenate([closed, self._due(time)])
-        result = self._closed(closed)
+        followed, opened = self._passed()
+        over = self._over(time, opened)
+        result = self._closed(np.concatenate([followed, over]) if len(followed) else over)
         if self.stretch != before:
             pieces = self.ahead.at(np.array([self.stretch]))[1]
             self.touched += len(pieces)
@@ -255,11 +250,14 @@ class Session:
             self.least = least
         self.touched += count
 
-    def _passed(self) -> Slots:
-        """Merge the pieces of stretches that the stable has passed; the sessions that others follow."""
+    def _passed(self) -> tuple[Slots, Slots]:
+        """Merge the pieces of stretches that the stable has passed.
+
+        Returns the sessions that others follow, which are over, and the new ones that may not be.
+        """
         entries = self.ahead.take_all() if self.stable == FOREVER else self.ahead.take_before(self.stretch)
         if not entries.shape[1]:
-            return _NO_SLOTS
+            return _NO_SLOTS, _NO_SLOTS
         slots = entries[1][np.argsort(entries[KEY], kind="stable")].astype(np.int32)
         opened = int(self.spans.opened[0])
         passed = Passed.of_capacity(len(slots))
@@ -268,20 +266,20 @@ class Session:
         if len(merged):
             self.aggregation.merge(passed.into[: passed.counts[0]], merged)
             self._release(merged)
-        sessions = slots[self.spans.serial[slots] >= opened]
-        nodes = self.spans.nodes[sessions]
-        self.by_start.add(self.spans.entries(sessions, nodes[:, FIRST]))
-        if self.stable < FOREVER:
-            self.by_end.add(self.spans.entries(sessions, self.sessions.ends(nodes[:, LAST])))
         self.touched += len(slots)
-        return passed.closed[: passed.counts[1]]
+        return passed.closed[: passed.counts[1]], slots[self.spans.serial[slots] >= opened]
 
-    def _due(self, time: int) -> Slots:
-        """The sessions that are over because of the time."""
+    def _over(self, time: int, opened: Slots) -> Slots:
+        """The sessions, new ones and old, that are over because of the time."""
+        if time == FOREVER:
+            self.by_start.runs, self.by_end.runs = [], []
+            return np.flatnonzero(self.spans.serial >= 0).astype(np.int32)
         due = self.by_end.take_before(time + 1)
-        if not due.shape[1]:
-            return _NO_SLOTS
-        slots = due[_SLOT][self.spans.open(due)].astype(np.int32)
+        slots = opened
+        if due.shape[1]:
+            slots = np.concatenate([opened, due[_SLOT][self.spans.open(due)].astype(np.int32)])
+        if not len(slots):
+            return slots
         ends = self.sessions.ends(self.spans.nodes[slots, LAST])
         longer = ends > time
         followed = followed_sessions(
@@ -291,6 +289,9 @@ class Session:
         ends[followed & ~longer] = min((self.stretch + 1) * self.sessions.gap, FOREVER)
         open_still = longer | followed
         self.by_end.add(self.spans.entries(slots[open_still], ends[open_still]))
+        new = opened[open_still[: len(opened)]]
+        if len(new):
+            self.by_start.add(self.spans.entries(new, self.spans.nodes[new, FIRST]))
         self.touched += len(slots)
         over = slots[~open_still]
         self.session[self.spans.nodes[over, NUMBER]] = NONE
@@ -300,12 +301,13 @@ class Session:
         """The results of sessions that are over, which are let go."""
         if not len(slots):
             return Result(self._nothing)
-        nodes = self.spans.nodes[slots]
-        order = with_ties_by(np.argsort(nodes[:, FIRST]), nodes[:, FIRST], lambda at: (nodes[at, NUMBER],))
-        slots, nodes = slots[order], nodes[order]
-        ends = self.sessions.ends(nodes[:, LAST])
-        numbers = nodes[:, NUMBER].astype(np.int32)
-        result = emitted(self.settings, self.aggregation, self.groups, slots, numbers, nodes[:, FIRST], ends)
+        nodes = np.ascontiguousarray(self.spans.nodes[slots].T)
+        order = np.argsort(nodes[FIRST])
+        order = with_ties_by(order, nodes[FIRST], lambda places: (nodes[NUMBER, places],))
+        slots = slots[order]
+        number, _, first, last = np.take(nodes, order, axis=1)
+        numbers, ends = number.astype(np.int32), self.sessions.ends(last)
+        result = emitted(self.settings, self.aggregation, self.groups, slots, numbers, first, ends)
         self.said += len(result.events)
         if self.stable == FOREVER:
             self.session[numbers] = NONE
@@ -317,9 +319,7 @@ class Session:
         """Give back slots, and groups that have none."""
         self.aggregation.clear(slots)
         left = np.empty(len(slots), np.int32)
-        numbers = self.spans.nodes[slots, NUMBER].astype(np.int32)
-        left = left[: unrefer(numbers, np.arange(len(slots), dtype=np.int32), self.groups.references, left)]
-        self.spans.nodes[slots, NUMBER] = NONE
+        left = left[: leave_groups(self.spans, slots, self.groups.references, left)]
         self.spans.pool.give_back(slots)
         self.groups.forget(left)
 
@@ -508,6 +508,20 @@ def pass_pieces(spans: Spans, session: Any, slots: Any, gap: Any, passed: Passed
         spans.serial[slot] = spans.opened[0]
         spans.opened[0] += 1
     passed.counts[0], passed.counts[1] = merged, closed
+
+
+@compiled
+def leave_groups(spans: Spans, slots: Any, references: Any, left: Any) -> int:
+    """Take slots from their groups, and write down the groups that have none left."""
+    count = 0
+    for slot in slots:
+        number = spans.nodes[slot, 0]
+        spans.nodes[slot, 0] = -1
+        references[number] -= 1
+        if references[number] == 0:
+            left[count] = number
+            count += 1
+    return count
 
 
 @compiled
