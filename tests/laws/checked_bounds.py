@@ -26,6 +26,8 @@ LAWS = {
     "kernels/test_ranks_and_own_aggregates.py": "where_nothing_is_removed",
     "kernels/store/test_calendar.py": "sorted_list",
     "kernels/test_counted.py": "counter_for_each_slot",
+    "kernels/test_folded_windows.py": "windows_are_what_the_oracle or come_and_go or sessions_are_what",
+    "kernels/store/test_waiting.py": "come_out_as",
     "kernels/store/test_leaves.py": "points_of_a_sorted_list or gives_back_all",
     "kernels/store/test_lifetimes.py": "events_of_a_bag or no_node_is_left",
 }
