@@ -24,6 +24,8 @@ AGGREGATES = {
     "kinds": (col("text").n_unique(), "count(DISTINCT text)"),
     "x": (col("x").sum(), "list(x)"),
     "first": (col("i").first(), "min_by(i, [since, i]) FILTER (i IS NOT NULL)"),
+    "first text": (col("text").first(), "min_by(text, {'a': since, 'b': text}) FILTER (text IS NOT NULL)"),
+    "last text": (col("text").last(), "max_by(text, {'a': since, 'b': text}) FILTER (text IS NOT NULL)"),
     "last": (col("i").last(), "max_by(i, [since, i]) FILTER (i IS NOT NULL)"),
 }
 
@@ -42,7 +44,7 @@ def judged(events, size, every):
     rows = [{**event.payload, "since": event.start} for event in events]
     columns = pa.schema([*schema(), ("since", pa.int64())])
     given = pa.Table.from_pylist(rows, columns)
-    made = ", ".join(f"{query} AS {name}" for name, (_, query) in AGGREGATES.items())
+    made = ", ".join(f'{query} AS "{name}"' for name, (_, query) in AGGREGATES.items())
     floor = f"(since - ((since % {every}) + {every}) % {every})"
     found = duckdb.sql(f"""
         SELECT k, w, {made} FROM (

@@ -25,6 +25,7 @@ LAWS = {
     "kernels/test_changes.py": "oracle_reads or more_than_a_batch or leave_more or leaves_room or dumped",
     "kernels/test_ranks_and_own_aggregates.py": "where_nothing_is_removed",
     "kernels/store/test_calendar.py": "sorted_list",
+    "kernels/test_one_value.py": "that_of_the_oracle",
     "kernels/test_counted.py": "counter_for_each_slot",
     "kernels/test_folded_windows.py": "windows_are_what_the_oracle or come_and_go or sessions_are_what",
     "kernels/store/test_waiting.py": "come_out_as",

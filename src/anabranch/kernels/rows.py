@@ -37,7 +37,7 @@ from anabranch.model.compiled import compiled
 from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING, FOREVER
 
-VERSION = 5
+VERSION = 6
 _PAIRS = 1 << 18
 """How many pairs of row and window are made at once, about."""
 

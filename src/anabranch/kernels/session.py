@@ -52,7 +52,7 @@ from anabranch.model.slots import (
 )
 from anabranch.model.time import BEGINNING, FOREVER
 
-VERSION = 5
+VERSION = 6
 _AHEAD = 8
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _STALE = 1024

@@ -40,7 +40,7 @@ from anabranch.model.rows import rows_without_columns, take_rows
 from anabranch.model.slots import NONE
 from anabranch.model.time import BEGINNING
 
-VERSION = 6
+VERSION = 7
 _NO_SLOTS = np.empty(0, np.int32)
 
 

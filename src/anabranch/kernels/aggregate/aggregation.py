@@ -1,6 +1,7 @@
 """Some aggregates over slots: which columns of state they need, each kept once, and what they say.
 
-Where the input has no removals, the least and the greatest number are a column each; else values are counted.
+Where the input has no removals, the least, the greatest, the first and the last are one value by slot; else
+values are counted.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -23,6 +24,7 @@ from anabranch.kernels.aggregate.extremes import Extremes
 from anabranch.kernels.aggregate.floats import FloatSums
 from anabranch.kernels.aggregate.integers import IntegerSquares, IntegerSums
 from anabranch.kernels.aggregate.moments import means, variances
+from anabranch.kernels.aggregate.one_value import CodeByStart, OneText
 from anabranch.kernels.aggregate.own import Own
 from anabranch.kernels.aggregate.part import Part, Said
 from anabranch.kernels.aggregate.ranking import Ranking
@@ -338,6 +340,8 @@ def _extreme(of: Argument, way: int) -> Callable[[Slots], Said]:
     if not of.removals and not of.codes.numbered:
         column = of.column(f"extreme {way}", lambda: Extremes(of.codes, way))
         return lambda slots: Said(of.codes.back(column.found(slots), of.count(slots) == 0))
+    if not of.removals:
+        return _one_value(of, way, by_start=False)
     counted = of.counted()
 
     def found(slots: Slots) -> Said:
@@ -348,6 +352,8 @@ def _extreme(of: Argument, way: int) -> Callable[[Slots], Said]:
 
 
 def _by_time(of: Argument, way: int) -> Callable[[Slots], Said]:
+    if not of.removals:
+        return _one_value(of, way, by_start=True)
     timed = of.timed()
 
     def found(slots: Slots) -> Said:
@@ -355,6 +361,16 @@ def _by_time(of: Argument, way: int) -> Callable[[Slots], Said]:
         return Said(_chosen(of, slots, place, (_rank(of, code), start), code, way))
 
     return found
+
+
+def _one_value(of: Argument, way: int, *, by_start: bool) -> Callable[[Slots], Said]:
+    """The one value that is kept where nothing is taken away."""
+    name = f"{'start' if by_start else 'value'} {way}"
+    if of.codes.numbered:
+        column = of.column(name, lambda: OneText(of.kind, way, by_start=by_start))
+    else:
+        column = of.column(name, lambda: CodeByStart(of.codes, way))
+    return lambda slots: Said(column.found(slots, of.count(slots) == 0))
 
 
 def _rank(of: Argument, code: NDArray[np.int64]) -> NDArray[np.int64]:
