@@ -30,10 +30,11 @@ def main() -> None:
     command = [sys.executable, "-m", "anabranch.cli.main"]
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        a, b, large = (str(place / name) for name in ("a.txt", "b.txt", "large.txt"))
+        a, b, large, larger = (str(place / f"{name}.txt") for name in ("a", "b", "large", "larger"))
         Path(a).write_text("+ a [3, 9)\n| 5\n")
         Path(b).write_text("+ a [3, 9)\n+ b [4, 8)\n| 9\n")
-        Path(large).write_text("".join(f"+ a{n} [{n}, {n + 5})\n" for n in range(5_000)) + "| 9000\n")
+        for path, count in ((large, 5_000), (larger, 50_000)):
+            Path(path).write_text("".join(f"+ a{n} [{n}, {n + 5})\n" for n in range(count)) + "| 90000\n")
         rows = [str(place / name) for name in ("north.csv", "south.csv")]
         for name in rows:
             Path(name).write_text("room,at\nA,2026-11-19 06:00:00\nB,2026-11-19 06:01:00\n")
@@ -48,6 +49,7 @@ def main() -> None:
             "anabranch merge, 2 CSV of 2": [*command, "merge", *rows, *MERGE, str(place / "out.parquet")],
             "anabranch diff, 2 and 5,000": [*command, "diff", a, large],
             "anabranch merge, 2 and 5,000": [*command, "merge", a, large],
+            "anabranch merge, 2 and 50,000": [*command, "merge", a, larger],
         }
         print(f"{'seconds of CPU':<30} first  later")
         for number, (name, way) in enumerate(ways.items()):

@@ -74,6 +74,10 @@ def test_loops_that_run_as_python_answer_what_compiled_loops_answer(tmp_path, ca
             a, b = (str(feed.with_name(f"{feed.stem}-{number}.jsonl")) for number in (0, 1))
             lines += [f"merge {a} {b}", f"merge {a} {b} --case R4 --policy final", f"diff {a} {b}"]
             lines += [f"merge {a} {b} --lossy all", f"show {b}", f"check {a}"]
+    many = tmp_path / "many.jsonl"
+    assert main(["generate", str(many), "--case", "R4", "--events", "700", "--replicas", "2"]) == 0
+    a, b = (str(many.with_name(f"many-{number}.jsonl")) for number in (0, 1))
+    lines += [f"merge {a} {b}", f"merge {a} {b} --lossy all --policy every-change", f"diff {a} {b}"]
     far = tmp_path / "far.txt"
     names = ["x" * (7 * number) for number in range(1, 20)]
     far.write_text("".join(LONG_NAMES.format(name, number - 9) for number, name in enumerate(names)))

@@ -22,10 +22,10 @@ INPUTS = {
 """The arguments that name what a command reads; these commands run no program of a user's."""
 TEXTS = (".csv", ".json", ".jsonl", ".ndjson", ".txt")
 """The endings of files whose size bounds how many rows they have."""
-FEW_BYTES = 64 * 1024
-"""Of all inputs together: 600 elements, over which Python takes 0.1 s longer than compiled loops.
+FEW_BYTES = 256 * 1024
+"""Of all inputs together: 10,000 rows, over which Python takes as long as it takes to load compiled loops.
 
-Loading Numba and the loops takes 0.3 s, and compiling them twelve (``./run bench cold_start``).
+Compiling them for the first time takes twelve seconds (``./run bench cold_start``).
 """
 
 

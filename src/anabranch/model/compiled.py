@@ -12,7 +12,7 @@ Numba looks only at a function's own file to see whether what it has cached is s
 compiled function that others call, a run of the tests deletes the caches of those (``tests/stale_loops.py``);
 without a run of the tests, delete the ``*.nbi`` and ``*.nbc`` files below ``src``.
 
-The same loops run as Python where a process that reads a few hundred rows asks for that before it imports
+The same loops run as Python where a process that reads a few thousand rows asks for that before it imports
 them (`Loops`): importing Numba and loading what it has compiled takes longer than they do, and compiling R4
 for the first time twelve seconds.
 """
