@@ -2,7 +2,8 @@
 
 The order is by start and then by value, or by value alone. Values that are numbers or times are compared by
 their codes; texts, bytes and decimals, which have none in their order, as they are: of the rows that come
-together the best of each slot is found by their ranks, and only that is compared with what the slot has.
+together the best of each slot is found first, decimals by their ranks, and only that is compared with what
+the slot has.
 
 Memory: 16 bytes for each slot; of texts, bytes and decimals 21, and the value.
 """
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from anabranch.kernels.aggregate.codes import Codes
 from anabranch.kernels.aggregate.column import Slots, Values, read_only
 from anabranch.kernels.store.slot_columns import SlotColumns
-from anabranch.model.compiled import compiled
+from anabranch.model.compiled import compiled, inner
 from anabranch.model.pool import grown
 from anabranch.model.slots import NONE
 
@@ -146,16 +147,17 @@ class OneText:
         self._put(slots[place.to_numpy()], start.to_numpy(), values)
 
     def _best(self, slots: Slots, start: NDArray[np.int64], array: pa.Array) -> NDArray[np.int64]:
-        """Of each slot the row that is first in order; values are ranked only where starts do not decide."""
+        """Of each slot the row that is first; decimals are ranked only where starts do not decide."""
         found, way = np.empty(len(slots), np.int64), np.int64(self.way)
-        count = best_rows(self.row, slots, start, _NO_RANKS, way, found)
+        bounds, data = _bytes(array)
+        count = best_rows(self.row, slots, start, _NO_RANKS, bounds, data, way, found)
         if count == NONE:
             encoded = array.dictionary_encode()
             order = pc.sort_indices(encoded.dictionary).to_numpy()
             ranks = np.empty(len(order), np.int64)
             ranks[order] = np.arange(len(order))
             ranks = read_only(ranks[encoded.indices.to_numpy()])
-            count = best_rows(self.row, slots, start, ranks, way, found)
+            count = best_rows(self.row, slots, start, ranks, bounds, data, way, found)
         return found[:count]
 
     def _at(self, slots: Slots) -> pa.Array:
@@ -171,6 +173,16 @@ class OneText:
 _NO_RANKS = read_only(np.zeros(0, np.int64))
 
 
+def _bytes(array: pa.Array) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+    """Where the bytes of each text begin, and all bytes; none of values that are not bytes."""
+    large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    if not len(array) or pa.types.is_decimal(array.type):
+        return np.frombuffer(b"", np.int32), np.frombuffer(b"", np.uint8)
+    _, offsets, data = array.buffers()
+    bounds = np.frombuffer(offsets, np.int64 if large else np.int32)
+    return bounds[array.offset :], np.frombuffer(b"" if data is None else data, np.uint8)
+
+
 @compiled
 def keep_one(starts: Any, codes: Any, slots: Any, start: Any, code: Any, way: Any) -> None:
     """Keep of each slot the start and the code that are first, or last."""
@@ -184,8 +196,23 @@ def keep_one(starts: Any, codes: Any, slots: Any, start: Any, code: Any, way: An
             starts[slot], codes[slot] = start[i], code[i]
 
 
+@inner
+def _is_less(rank: Any, bounds: Any, data: Any, one: Any, other: Any) -> Any:
+    """The value of a row is less than that of another: by rank, where there are ranks, else byte by byte."""
+    if len(rank):
+        return rank[one] < rank[other]
+    begin, beside = np.int64(bounds[one]), np.int64(bounds[other])
+    length, long = np.int64(bounds[one + 1]) - begin, np.int64(bounds[other + 1]) - beside
+    for n in range(min(length, long)):
+        if data[begin + n] != data[beside + n]:
+            return data[begin + n] < data[beside + n]
+    return length < long
+
+
 @compiled
-def best_rows(best: Any, slots: Any, start: Any, rank: Any, way: Any, found: Any) -> int:
+def best_rows(
+    best: Any, slots: Any, start: Any, rank: Any, bounds: Any, data: Any, way: Any, found: Any
+) -> int:
     """Write down of each slot the row that is first, or last; NONE where ranks decide and are not given."""
     count, tied = 0, False
     for i in range(len(slots)):
@@ -197,10 +224,11 @@ def best_rows(best: Any, slots: Any, start: Any, rank: Any, way: Any, found: Any
             continue
         better = start[i] < start[old] if way > 0 else start[i] > start[old]
         if start[i] == start[old]:
-            if len(rank) == 0:
+            if len(rank) == 0 and len(bounds) == 0:
                 tied = True
                 break
-            better = rank[i] < rank[old] if way > 0 else rank[i] > rank[old]
+            one, other = (i, old) if way > 0 else (old, i)
+            better = _is_less(rank, bounds, data, one, other)
         if better:
             best[slots[i]] = i
     for n in range(count):
