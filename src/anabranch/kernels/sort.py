@@ -130,13 +130,14 @@ class Sort:
             return _NOTHING
         events, adjusts = self.waiting.take_before(time), self._moves_before(time)
         self.frontier = time
-        if len(adjusts):
+        if adjusts is not None:
             # At one time events come first: each kind is in order, so that a stable sort merges them.
             sync = np.concatenate([events.start, np.minimum(adjusts.end, adjusts.old_end)])
             both = concat([events, adjusts]) if len(events) else adjusts
             events = both.take(np.argsort(sync, kind="stable"))
         if time == FOREVER:
             self.moving.take_all()
+            self.due.take_all()
             self.payloads.keep_only(np.empty(0, np.int64))
         else:
             self._forget_what_is_gone()
@@ -194,8 +195,10 @@ class Sort:
         self.moving.add(rows)
         self.due.add(rows[[END, KEY]])
 
-    def _moves_before(self, time: int) -> Batch:
-        """The adjusts of events that are out whose sync time is before a time, in order."""
+    def _moves_before(self, time: int) -> Batch | None:
+        """The adjusts of events that are out whose sync time is before a time, in order, if there are any."""
+        if not len(self.moving):
+            return None
         due = self.due.take_all() if time == FOREVER else self.due.take_before(time)
         rows = self.moving.at(np.unique(due[1]))
         self.touched += rows.shape[1]
@@ -207,7 +210,7 @@ class Sort:
         if time != FOREVER and len(wanted[KEY]):
             # What is out is now as wanted. Both are in `due` if they are after this time, which does no harm.
             self.moving.add(np.concatenate([_taken_back(unwanted), _taken_back(wanted)], axis=1))
-        return self._adjusts(wanted, unwanted[END])
+        return self._adjusts(wanted, unwanted[END]) if wanted.shape[1] else None
 
     def _adjusts(self, rows: Rows, old_end: NDArray[np.int64]) -> Batch:
         """Adjusts of events to ends from others, by sync time and identity."""
