@@ -10,9 +10,10 @@ of the input, so it is in no closed window.
 
 Memory: a slot for each group and pane of an open window, one more for each group where windows overlap, and
 what is known of each group, until the last window of the pane is closed. Of events nothing is kept. Cost:
-constant for each row and aggregate; for each window and group that is said a merge of two (`running`), of
-however many panes the window is; where results are early, of all its panes. A promise costs the windows that
-close and the groups of the panes that are new in them or leave, and where none closes nothing.
+constant for each row and aggregate, log k where a row stays among the k best; for each window and group that
+is said a merge of two (`running`), of however many panes the window is; where results are early, of all its
+panes. A promise costs the windows that close and the groups of the panes that are new in them or leave, and
+where none closes nothing.
 """
 
 from collections.abc import Callable, Sequence
