@@ -109,6 +109,11 @@ def test_a_whole_suite_within_its_budget_passes(suite):
     assert last.startswith("1 passed")
 
 
+def test_a_suite_runs_without_the_plugin_of_workers(suite):
+    status, last = suite(9, "-p", "no:xdist")
+    assert (status, last[:8]) == (0, "1 passed")
+
+
 @pytest.mark.parametrize(
     "words",
     [["tests/test_one.py"], ["-k", "one"], ["--slow"], ["--quick"], ["--hypothesis-profile=default"]],

@@ -83,6 +83,7 @@ class Tiers:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items.sort(key=lambda item: TIERS.index(tier_of(_file(item.nodeid))))
 
+    @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log):
         return InTiers(config, log) if config.getoption("dist") == "loadscope" else None
 
