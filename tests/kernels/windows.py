@@ -8,7 +8,7 @@ import pyarrow as pa
 
 import anabranch as ab
 from anabranch import Adjust, Insert, Stable, col
-from anabranch.model.time import FOREVER
+from anabranch.model.time import BEGINNING, FOREVER
 from anabranch.oracle.aggregates import (
     deviation,
     first,
@@ -25,6 +25,7 @@ SCHEMA = {"k": "int64", "text": "string", "i": "int64", "x": "float64", "u": "ui
 FLOATS = (1e16, 1.0, -1e16, 0.1, 0.2, 0.3, 1e-300, -0.0, 5e-324, 1e308, 2.5, -2.5, 1 / 3)
 ODD = (float("inf"), float("-inf"), float("nan"))
 INTEGERS = (0, 1, -1, 7, 2**53 + 1, -(2**53) - 1, 2**62, -(2**62), 2**63 - 1, -(2**63))
+ENDS = (BEGINNING, BEGINNING + 3, -(2**62), -10, 0, 2**62, FOREVER - 30, FOREVER - 5)
 STARTS = (0, 3, -7, 2**53 + 1, 2**60, -(2**61))
 
 Pairs = list[tuple[int, Any]]
@@ -87,6 +88,29 @@ def drawn_elements(random: Random, count: int, *, removals: bool) -> list[Any]:
             one = Insert(drawn_payload(random), start, random.choice([start + 1, start + 500, FOREVER]))
             alive.append(one)
             said.append(one)
+    return [*said, Stable(FOREVER)]
+
+
+def elements_at_both_ends(random: Random, *, removals: bool) -> list[Any]:
+    """A valid stream of events around a few places in time, most near its first and its last tick."""
+    stable, alive, said = BEGINNING, [], []
+    rows = [drawn_payload(random) for _ in range(random.choice([2, 5]))]
+    for base in sorted(random.sample(ENDS, random.randint(1, 4))):
+        span = random.choice([2, 5, 12, 30])
+        for _ in range(random.randint(3, 20)):
+            least, what = max(base, stable), random.random()
+            if what < 0.25:
+                stable = min(least + random.choice([0, 1, 1, 2, 5]), FOREVER - 1)
+                said.append(Stable(stable))
+                alive = [one for one in alive if one.start >= stable]
+            elif what < 0.45 and removals and alive:
+                one = alive.pop(random.randrange(len(alive)))
+                said.append(Adjust(one.payload, one.start, one.end, one.start))
+            else:
+                start = min(least + random.randint(0, span), FOREVER - 1)
+                payload = random.choice(rows) if random.random() < 0.5 else drawn_payload(random)
+                alive.append(Insert(payload, start, random.choice([start + 1, FOREVER])))
+                said.append(alive[-1])
     return [*said, Stable(FOREVER)]
 
 

@@ -205,7 +205,7 @@ class Session:
         followed, opened = self._passed()
         over = self._over(time, opened)
         result = self._closed(np.concatenate([followed, over]) if len(followed) else over)
-        if self.stretch != before:
+        if self.stretch != before or time == FOREVER:
             pieces = self.ahead.at(np.array([self.stretch]))[1]
             self.touched += len(pieces)
             self.least = int(self.spans.nodes[pieces, FIRST].min()) if len(pieces) else FOREVER

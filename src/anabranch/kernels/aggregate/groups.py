@@ -103,7 +103,7 @@ class Groups:
             self.columns.compact(self.place, np.flatnonzero(self.references))
 
     def _ungrouped(self, count: int) -> NDArray[np.int32]:
-        if not self.numbers.used:
+        if count and not self.numbers.used:
             self._numbered(_NO_COLUMNS)
         return np.zeros(count, np.int32)
 
