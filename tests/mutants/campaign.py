@@ -23,7 +23,7 @@ from random import Random
 import msgspec
 import pytest
 from mutants.faults import Fault, faults
-from mutants.trials import Trials, Verdict, read_verdicts, uncompiled
+from mutants.trials import Trials, Verdict, left_out, read_verdicts, uncompiled
 
 ROOT = Path(__file__).parents[2]
 COPIED = ("src", "tests", "examples", "pyproject.toml")
@@ -170,6 +170,7 @@ def main() -> int:
     known = {(verdict.path, verdict.number) for verdict in read_verdicts(verdicts)}
     print(f"{len(chosen)} faults; verdicts are in {verdicts}", file=sys.stderr)
     tried(copy, [fault for fault in chosen if (fault.path, fault.number) not in known], options, verdicts)
+    print("", *left_out(copy.with_suffix(".footprints")), sep="\n", file=sys.stderr)
     mine = {(fault.path, fault.number) for fault in chosen}
     print(f"\n{summary([one for one in read_verdicts(verdicts) if (one.path, one.number) in mine])}")
     return 0

@@ -6,11 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
-from mutants.campaign import ROOT, drawn, sources, summary
+from mutants.campaign import COMPILED, ROOT, drawn, sources, summary
 from mutants.faults import faults, faulty
-from mutants.footprints import traced
-from mutants.trials import Verdict
+from mutants.footprints import Footprint, traced
+from mutants.trials import Verdict, left_out
 
 SOURCE = '''
 """A module."""
@@ -187,6 +188,33 @@ def test_it_ends():
     assert told["value < found  →  value <= found"] == "survived", "equal values are one"
     assert told["number -= 1  →  number += 1"] == "timed out"
     assert told["number + 1  →  number - 1"] == "unreached"
+
+
+SESSION = """
+import anabranch as ab
+job = ab.source("s", {"k": "int64"}, properties="insert only").session(3).group_by("k").agg(ab.count()).open()
+rows = [ab.Insert({"k": n % 40}, n, n + 1) for n in range(80)]
+print(len(job.push("s", [*rows, ab.Stable(ab.FOREVER)])))
+"""
+
+
+def test_loops_that_read_ahead_run_as_they_are_written():
+    before = f"from mutants.trials import uncompiled; uncompiled('anabranch', {COMPILED})"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
+    command = [sys.executable, "-c", f"{before}\n{SESSION}"]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (run.stdout, run.returncode) == ("81\n", 0), run.stderr
+
+
+def test_tests_that_no_fault_is_tried_on_are_counted_by_why(tmp_path):
+    why = ["", "E  x\na.py:3: TypeError", "E  y\na.py:3: TypeError"]
+    known = [Footprint(f"{n}", 1.0, False, {}, one) for n, one in enumerate(why)]
+    known += [Footprint("9", 0.0, False, {}, "the process ended"), Footprint("9", 1.0, True, {})]
+    (tmp_path / "footprints").write_bytes(b"\n".join(map(msgspec.json.encode, known)))
+    assert left_out(tmp_path / "footprints") == [
+        "2 tests left out: a.py:3: TypeError",
+        "1 tests left out: too slow",
+    ]
 
 
 @pytest.mark.parametrize("result", ["survived", "unreached"])
