@@ -45,6 +45,28 @@ def drawn(random, column, events, *, removals, spread=12, stables=0.3):
     return said
 
 
+def at_both_ends(random, column):
+    """A stream of points near the first and the last tick, some removed, with a stable now and then."""
+    said, alive, stable = [], [], BEGINNING
+    for base in (BEGINNING, FOREVER - 12):
+        stable = max(stable, base)
+        for _ in range(random.randint(1, 12)):
+            at = min(stable + random.randint(0, 4), FOREVER - 1)
+            payload = {"k": random.choice("xxy"), column: random.randint(0, 2)}
+            said.append(Insert(payload, at, at + 1))
+            alive.append(said[-1])
+            if random.random() < 0.2:
+                gone = alive.pop(random.randrange(len(alive)))
+                said.append(Adjust(gone.payload, gone.start, gone.end, gone.start))
+            if random.random() < 0.2 and stable < FOREVER - 2:
+                stable += random.randint(1, 2)
+                alive = [e for e in alive if e.start >= stable]
+                said.append(Stable(stable))
+        alive = []
+        said.append(Stable(max(stable, FOREVER - 12)))
+    return [*said, Stable(FOREVER)]
+
+
 def rows(world):
     """The events of a world with plain payloads."""
     return [(tuple(sorted((n, v[1]) for n, v in key)), start, end) for key, start, end in world.rows]
@@ -104,11 +126,19 @@ def judged(how, at, band, *, where=False, keyed=True, starts=(None, None), remov
 
 
 def play(judge, random, *, removals=(True, True), **shape):
+    """Two streams that are drawn."""
+    play_streams(
+        judge,
+        random,
+        {
+            name: drawn(random, column, removals=removed, **({"events": 25} | shape))
+            for name, column, removed in zip(("left", "right"), "ab", removals, strict=True)
+        },
+    )
+
+
+def play_streams(judge, random, left):
     """Two streams in pieces, in a random order, with restarts; nothing is kept at the end."""
-    left = {
-        name: drawn(random, column, removals=removed, **({"events": 25} | shape))
-        for name, column, removed in zip(("left", "right"), "ab", removals, strict=True)
-    }
     while any(left.values()):
         name = random.choice([name for name, rest in left.items() if rest])
         count = random.choice([1, 1, 2, 5, 30])
@@ -180,6 +210,25 @@ def test_times_beyond_two_to_the_53_and_at_the_ends_of_time():
     near.push("left", Batch.of([Insert({"k": "x", "a": 1}, at, at + 1) for at in times], schema=LEFT))
     found = near.push("right", Batch.of([Insert({"k": "x", "b": 1}, far + 1, far + 2)], schema=RIGHT)).events
     assert [e.start for e in found] == [far + 1]
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "semi", "anti"])
+@pytest.mark.parametrize("band", BANDS)
+def test_a_join_at_both_ends_of_time_is_what_it_means_after_every_push(how, band):
+    for seed in range(10):
+        random = Random(seed)
+        judge = judged(how, random.choice(["later", "earlier", "left", "right"]), band)
+        streams = {"left": at_both_ends(random, "a"), "right": at_both_ends(random, "b")}
+        play_streams(judge, random, streams)
+
+
+def test_an_event_near_the_beginning_has_no_match_before_the_beginning():
+    kernel = Join(judged("inner", "later", (3, -2)).terms)
+    first = [Insert({"k": "x", "b": 1}, BEGINNING, BEGINNING + 1)]
+    kernel.push("right", Batch.of(first, schema=RIGHT))
+    later = [Insert({"k": "x", "a": at}, BEGINNING + at, BEGINNING + at + 1) for at in range(5)]
+    pairs = kernel.push("left", Batch.of(later, schema=LEFT)).events.elements()
+    assert [pair.payload["a"] for pair in pairs] == [2, 3]
 
 
 # What the paper prints, and what is right (errata of OOP, section 4).

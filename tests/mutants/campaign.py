@@ -123,7 +123,9 @@ def tried(copy: Path, chosen: list[Fault], options: argparse.Namespace, verdicts
     sys.path[:] = [str(copy / "src"), *(path for path in sys.path if Path(path).resolve() != Path(here))]
     uncompiled("anabranch", COMPILED)
     words = [*TESTS, "-p", "no:terminal", "-p", "no:xdist", "-p", "no:randomly", "-s"]
-    words += ["-W", "ignore:overflow encountered:RuntimeWarning", "--hypothesis-profile=mutants"]
+    for warning in ("overflow encountered", "invalid value encountered"):
+        words += ["-W", f"ignore:{warning}:RuntimeWarning"]
+    words += ["--hypothesis-profile=mutants"]
     words += [word for name in MANY_CASES for word in ("--deselect", name)]
     words += [word for name in NEED_PROCESSES for word in ("--ignore", f"tests/engines/spark/test_{name}.py")]
     footprints = copy.with_suffix(".footprints")

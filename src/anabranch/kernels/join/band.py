@@ -36,7 +36,8 @@ class Band:
 
     def limit(self, side: int, stable: int) -> int:
         """The least start of a side that one to come of the other, stable until then, may be near."""
-        return promise(stable, -(self.after if side == LEFT else self.before))
+        ticks = self.after if side == LEFT else self.before
+        return FOREVER if stable == FOREVER else min(max(stable - ticks, BEGINNING), FOREVER)
 
     def frontier(self, at: At, left: int, right: int) -> int:
         """The least time at which a pair may still be said, or taken back; exact, whatever is kept."""

@@ -39,7 +39,7 @@ from anabranch.kernels.runs import Runs, sorted_by_key
 from anabranch.kernels.store.chains import GONE, Keys, count_matches, probe, sweep
 from anabranch.kernels.store.saved import version_of
 from anabranch.model.batch import Batch, concat
-from anabranch.model.time import FOREVER
+from anabranch.model.time import BEGINNING, FOREVER
 
 VERSION = 1
 PORTS: Final = ("left", "right")
@@ -64,6 +64,8 @@ class Join:
             Side(LEFT, called, called, terms.left, removable[LEFT]),
             Side(RIGHT, others, called, terms.right, removable[RIGHT]),
         )
+        for side in self.sides:
+            side.limit = terms.band.limit(side.number, BEGINNING)
         self.keys = Keys.of_capacity(_LEAST)
         self.awaiting = Runs(2, sorted_by_key)
         """Of ``left`` and ``anti`` the starts and nodes of the left, until it is known whether they match."""

@@ -235,6 +235,8 @@ def probe(
             ahead(keys.cells, np.int64(number[i + 2 * _AHEAD]))
         if i + _AHEAD < len(number):
             ahead(nodes.node, np.int64(max(keys.cells[number[i + _AHEAD], side], 0)))
+        if more < 0 and starts[i] < BEGINNING - more:  # all that is near is before the beginning of time
+            continue
         before, first, last = count, _moved(starts[i], -less), _moved(starts[i], more)
         if keys.cells[number[i], _LENGTH + side] != _APART:
             count = _walk(keys, number[i], side, nodes, first, last, limit, i, rows, found, np.int64(count))
