@@ -202,13 +202,13 @@ def _forgets_pieces(cls, *given):
     return kernel
 
 
-def _as_it_came(self, start, sign, words, payload):
-    return _wait(self, start, sign, words[::-1].copy(), payload)
+def _as_it_came(self, start, payload, *, sign, words, end=None):
+    return _wait(self, start, payload, sign=sign, words=words[::-1].copy())
 
 
-def _cancels_nothing(self, start, sign, words, payload):
+def _cancels_nothing(self, start, payload, *, sign, words, end=None):
     keep = sign > 0
-    return _wait(self, start[keep], sign[keep], words[keep], payload.filter(pa.array(keep)))
+    return _wait(self, start[keep], payload.filter(pa.array(keep)), words=words[keep])
 
 
 def _always_like_new(numbers, count, table, every, references, like_new):

@@ -59,19 +59,16 @@ def wait(waiting: Waiting, columns: Sequence[str], rows: Batch, arrays: Sequence
     names = [f"column {n}" for n in range(len(kept))]
     payload = pa.RecordBatch.from_arrays(kept, names=names) if kept else rows_without_columns(len(rows))
     sign = np.where(rows.kind == Kind.INSERT, np.int8(1), np.int8(-1))
-    waiting.add(rows.start, sign, rows.identities, payload)
+    waiting.add(rows.start, waiting.admit(payload), sign=sign, words=rows.identities)
 
 
-def ready(
-    start: NDArray[np.int64], columns: pa.RecordBatch, groups: pa.Schema
-) -> tuple[Batch, list[pa.Array]]:
+def ready(waited: Batch, groups: pa.Schema) -> tuple[Batch, list[pa.Array]]:
     """Rows that have waited, with the columns of their groups, and their arguments."""
-    count, none = len(start), np.zeros(len(start), np.int64)
-    keys = rows_without_columns(count)
+    keys, columns = rows_without_columns(len(waited)), waited.payload.columns
     if len(groups):
-        found = [one.cast(kind) for one, kind in zip(columns.columns, groups.types, strict=False)]
+        found = [one.cast(kind) for one, kind in zip(columns, groups.types, strict=False)]
         keys = pa.RecordBatch.from_arrays(found, schema=groups)
-    return Batch(np.zeros(count, np.int8), start, none, none, keys), columns.columns[len(groups) :]
+    return waited.with_new_payload(keys), columns[len(groups) :]
 
 
 def emitted(

@@ -113,10 +113,10 @@ class Rows:
 
     def _folded(self, time: int) -> tuple[NDArray[np.int32], Slots, Slots]:
         """Add rows that start before a time to their windows; their groups, new windows, and full ones."""
-        start, columns = self.waiting.take_before(None if time == FOREVER else time)
-        if columns is None:
+        waited = self.waiting.take_before(time)
+        if not len(waited):
             return _NO_SLOTS, _NO_SLOTS, _NO_SLOTS
-        rows, arrays = ready(start, columns, self.groups.schema)
+        rows, arrays = ready(waited, self.groups.schema)
         numbers = self.groups.number(rows)
         self.groups.references[numbers] = 1
         self._with_room(self.groups.numbers.capacity)
@@ -214,7 +214,7 @@ class Rows:
         kernel = cls(settings, cut)
         for name in _VALUES:
             setattr(kernel, name, state.values[name])
-        kernel.waiting.load(batches[:SAVED])
+        kernel.waiting = Waiting.load(batches[:SAVED], kernel.stable)
         numbers = kernel.groups.load(groups)
         kernel.groups.references[numbers] = 1
         kernel._with_room(kernel.groups.numbers.capacity)

@@ -199,9 +199,9 @@ class Session:
             return Result(self._nothing)
         before, self.stable = self.stretch, time
         if self.waiting is not None:
-            start, columns = self.waiting.take_before(None if time == FOREVER else time)
-            if columns is not None:
-                self._add(*ready(start, columns, self.groups.schema))
+            waited = self.waiting.take_before(time)
+            if len(waited):
+                self._add(*ready(waited, self.groups.schema))
         followed, opened = self._passed()
         over = self._over(time, opened)
         result = self._closed(np.concatenate([followed, over]) if len(followed) else over)
@@ -370,7 +370,7 @@ class Session:
         for name in _VALUES:
             setattr(kernel, name, state.values[name])
         if kernel.waiting is not None:
-            kernel.waiting.load(batches[:SAVED])
+            kernel.waiting = Waiting.load(batches[:SAVED], kernel.stable)
             batches = batches[SAVED:]
         groups, table, *columns = batches
         slots = kernel._restore(kernel.groups.load(groups), table, state.values["sessions"])

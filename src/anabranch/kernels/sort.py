@@ -20,9 +20,9 @@ each end that is not wanted has one that is.
 
 Memory: a row per event that is held and two per event that is out and will change, with payloads; what folds
 or cancels goes once it is more than what stays. Cost: a row that is held is sorted once, among those that go
-out with it (`waiting.py`); one that moves as often as runs are merged, a logarithm; a frontier that lets
-nothing out looks at the pages of a calendar, and at the first row of each run. Repeats of one payload and
-start that wait to be changed are looked at together.
+out with it (`store/waiting.py`); one that moves as often as runs are merged, a logarithm; a frontier that
+lets nothing out looks at the pages of a calendar, and at the first row of each run. Repeats of one payload
+and start that wait to be changed are looked at together.
 """
 
 from dataclasses import dataclass, field
@@ -49,17 +49,17 @@ from anabranch.kernels.runs import (
     netted,
 )
 from anabranch.kernels.store.saved import version_of
-from anabranch.kernels.waiting import Waiting
+from anabranch.kernels.store.waiting import SAVED, Waiting
 from anabranch.model.batch import Batch, Kind, concat
 from anabranch.model.payloads import PayloadStore
-from anabranch.model.rows import stacked, take_rows
-from anabranch.model.schema import conformed
+from anabranch.model.rows import take_rows
 from anabranch.model.time import BEGINNING, FOREVER
 
-VERSION = 1
+VERSION = 2
 _STALE = 1024
 _NOTHING = Result(Batch.of([]))
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
+_MOVING = {"low": LOW, "high": HIGH, "start": START, "end": END, "count": COUNT}
 
 
 @dataclass(slots=True)
@@ -102,7 +102,7 @@ class Sort:
         payload, out = self.waiting.admit(batch.payload), batch.start < self.frontier
         words = batch.identities if batch.__dict__.get("by") is not None else None
         if not adjust.any() and (batch.end > batch.start).all():
-            self.waiting.add(batch.start, batch.end, 1, payload, words)
+            self.waiting.add(batch.start, payload, end=batch.end, words=words)
             return _NOTHING
         gone = np.flatnonzero(adjust & ~out)
         come = np.flatnonzero(~out & (batch.end > batch.start))
@@ -111,7 +111,8 @@ class Sort:
             end = np.concatenate([batch.end[come], batch.old_end[gone]])
             sign = np.repeat(np.array([1, -1], np.int8), [len(come), len(gone)])
             words = words if words is None else words[rows]
-            self.waiting.add(batch.start[rows], end, sign, take_rows(payload, rows), words)
+            start, held = batch.start[rows], take_rows(payload, rows)
+            self.waiting.add(start, held, end=end, sign=sign, words=words)
         moved = np.flatnonzero(out & (batch.end != batch.old_end))
         if len(moved):
             place = self.payloads.next_place + np.arange(len(moved))
@@ -150,42 +151,27 @@ class Sort:
         return Report(self.waiting.events + len(self.moving) // 2, nbytes, {"touched": touched})
 
     def saved(self) -> State:
-        """The rows that wait and those that move, and their payloads in the same order."""
-        waiting, moving = self.waiting.rows(), net(self.moving.all())
-        rows = np.concatenate([waiting, moving], axis=1)
-        names = {"low": LOW, "high": HIGH, "start": START, "end": END, "count": COUNT}
-        columns = {name: rows[column] for name, column in names.items()}
-        payload = self.waiting.payloads.at(waiting[PLACE])
+        """The rows that wait, those that move, and the payloads of these in the same order."""
+        moving = net(self.moving.all())
+        columns = {name: moving[column] for name, column in _MOVING.items()}
+        payload = pa.RecordBatch.from_pylist([])
         if moving.shape[1]:
-            others = conformed(self.payloads.at(moving[PLACE]), payload.schema)
-            payload = stacked([payload, others])
-        values = {
-            "frontier": self.frontier,
-            "waiting": waiting.shape[1],
-            "touched": self.report().counts["touched"],
-        }
-        return State(VERSION, values, [pa.RecordBatch.from_pydict(columns), payload])
+            payload = self.payloads.at(moving[PLACE])
+        values = {"frontier": self.frontier, "touched": self.report().counts["touched"]}
+        return State(VERSION, values, [*self.waiting.saved(), pa.RecordBatch.from_pydict(columns), payload])
 
     @classmethod
     def load(cls, state: State) -> "Sort":
         """The kernel that was saved."""
         state = version_of(state, VERSION, "a sort")
-        events, payload = state.batches
+        waiting, (events, payload) = state.batches[:SAVED], state.batches[SAVED:]
         sort = cls(frontier=state.values["frontier"], touched=state.values["touched"])
-        payload = sort.waiting.admit(payload)
-        rows = counted(np.zeros(len(events), np.int64))
-        names = {"low": LOW, "high": HIGH, "start": START, "end": END, "count": COUNT}
-        for name, column in names.items():
-            rows[column] = events.column(name).to_numpy()
-        rows[PLACE] = np.arange(len(events))
-        waiting, moving = rows[:, : state.values["waiting"]], rows[:, state.values["waiting"] :]
-        waiting = _repeated(waiting)
-        words = waiting[LOW : HIGH + 1].T.copy().view(np.uint64)
-        sort.waiting.calendar.base[0] = sort.frontier
-        held = take_rows(payload, waiting[PLACE])
-        sort.waiting.add(waiting[START].copy(), waiting[END].copy(), 1, held, words)
-        sort.payloads.add(sort.payloads.admit(take_rows(payload, moving[PLACE])))
-        moving[PLACE] = np.arange(moving.shape[1])
+        sort.waiting = Waiting.load(waiting, sort.frontier)
+        moving = counted(np.zeros(len(events), np.int64))
+        for name, column in _MOVING.items():
+            moving[column] = events.column(name).to_numpy()
+        moving[PLACE] = np.arange(len(events))
+        sort.payloads.add(sort.payloads.admit(payload))
         sort._move(moving)
         return sort
 
