@@ -21,9 +21,9 @@ import anabranch as ab
 from anabranch import Adjust, Insert, PlanError, Stable, col
 from anabranch.kernels import rows as rows_kernel
 from anabranch.kernels import session as session_kernel
-from anabranch.kernels.aggregate.open_windows import OpenWindows
 from anabranch.kernels.rows import Rows, RowWindows
 from anabranch.kernels.session import Session, Sessions
+from anabranch.kernels.store.entries import Entries
 from anabranch.kernels.store.waiting import Waiting
 from anabranch.model.identity import identities
 from anabranch.model.time import FOREVER
@@ -192,7 +192,7 @@ def _forgets_counts(cls, *given):
 
 def _forgets_ends(cls, *given):
     kernel = _load_session(*given)
-    kernel.by_end.runs = []
+    kernel.by_end.clear()
     return kernel
 
 
@@ -215,13 +215,14 @@ def _always_like_new(numbers, count, table, every, references, like_new):
     return _groups_like_new(numbers, count, table, 1, references, like_new)
 
 
-def _last_as_first(self, slots, key):
-    return _entries(self, slots, self.last[slots] if (key == self.first[slots]).all() else key)
+def _after_the_first_start(self, *given):
+    least = _least(self, *given)
+    return None if least is None else least + 1
 
 
 _pass_pieces, _advance = session_kernel.pass_pieces, Session.advance
 _load_session, _load_rows = Session.load, Rows.load
-_entries, _wait, _groups_like_new = OpenWindows.entries, Waiting.add, rows_kernel.groups_like_new
+_least, _wait, _groups_like_new = Entries.least, Waiting.add, rows_kernel.groups_like_new
 
 
 @pytest.mark.parametrize(
@@ -239,7 +240,7 @@ _entries, _wait, _groups_like_new = OpenWindows.entries, Waiting.add, rows_kerne
         (Session, "load", classmethod(_forgets_pieces)),
         (Waiting, "add", _as_it_came),
         (Waiting, "add", _cancels_nothing),
-        (OpenWindows, "entries", _last_as_first),
+        (Entries, "least", _after_the_first_start),
     ],
     ids=[
         "a gap joins",
@@ -254,7 +255,7 @@ _entries, _wait, _groups_like_new = OpenWindows.entries, Waiting.add, rows_kerne
         "pieces forgotten",
         "order of no identity",
         "removals cancel nothing",
-        "held at the last start",
+        "held after the first start",
     ],
 )
 def test_a_wrong_variant_is_noticed(monkeypatch, owner, name, wrong):

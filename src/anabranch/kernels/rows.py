@@ -26,10 +26,11 @@ from numpy.typing import NDArray
 from anabranch.kernels.aggregate.aggregation import Aggregation
 from anabranch.kernels.aggregate.column import Slots
 from anabranch.kernels.aggregate.groups import Groups
-from anabranch.kernels.aggregate.open_windows import Folded, OpenWindows, entry_runs, least_key, open_window
+from anabranch.kernels.aggregate.open_windows import Folded, OpenWindows, open_window
 from anabranch.kernels.fold import Settings, emitted, readable, ready, wait
 from anabranch.kernels.kernel import Report, Result, State
 from anabranch.kernels.runs import with_ties_by
+from anabranch.kernels.store.entries import Entries
 from anabranch.kernels.store.saved import version_of
 from anabranch.kernels.store.waiting import SAVED, Waiting
 from anabranch.model.batch import Batch
@@ -74,7 +75,7 @@ class Rows:
         """The open windows of each group, by number of the group and of the window among its own."""
         self.count = np.zeros(0, np.int64)
         """How many rows each group has had."""
-        self.by_start = entry_runs()
+        self.by_start = Entries()
         self.aggregation = Aggregation(
             [one for _, one in settings.aggregates], settings.given, removals=False
         )
@@ -99,8 +100,8 @@ class Rows:
         self._release(closed, numbers)
         new = new[self.windows.serial[new] >= 0]
         if len(new):
-            self.by_start.add(self.windows.entries(new, self.windows.first[new]))
-        least = least_key(self.by_start, self.windows)
+            self.by_start.add(new, self.windows.first[new], self.windows.serial)
+        least = self.by_start.least(self.windows.serial, self.windows.used)
         self.frontier = time if least is None else min(time, least)
         return result
 
@@ -233,7 +234,7 @@ class Rows:
         self.windows.number[slots], self.windows.nth[slots] = numbers, nth
         self.windows.first[slots], self.windows.last[slots] = first, last
         self.table[numbers, nth % self.cut.overlap] = slots
-        self.by_start.add(self.windows.entries(slots, first))
+        self.by_start.add(slots, first, self.windows.serial)
 
 
 _NO_SLOTS = np.empty(0, np.int32)

@@ -32,8 +32,9 @@ from anabranch.kernels.aggregate.column import Slots
 from anabranch.kernels.aggregate.groups import Groups
 from anabranch.kernels.fold import Settings, emitted, readable, ready, wait
 from anabranch.kernels.kernel import Report, Result, State
-from anabranch.kernels.runs import KEY, Rows, by_key, with_ties_by
+from anabranch.kernels.runs import KEY, by_key, with_ties_by
 from anabranch.kernels.store.ahead import ahead
+from anabranch.kernels.store.entries import Entries, by_serial
 from anabranch.kernels.store.saved import version_of
 from anabranch.kernels.store.waiting import SAVED, Waiting
 from anabranch.model.batch import Batch
@@ -55,11 +56,8 @@ from anabranch.model.time import BEGINNING, FOREVER
 VERSION = 6
 _AHEAD = 8
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
-_STALE = 1024
-_FIRST_LOOK = 64
 NUMBER, STRETCH, FIRST, LAST = range(4)
 """The columns of spans: the number of the group, the stretch of the last row, and the starts of both ends."""
-_SLOT, _SERIAL = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,20 +120,11 @@ class Spans(NamedTuple):
 
     def sessions(self) -> Slots:
         """The slots of all sessions, in the order in which they were opened."""
-        slots = np.flatnonzero(self.serial >= 0).astype(np.int32)
-        return slots[np.argsort(self.serial[slots])]
+        return by_serial(self.serial)
 
     def pieces(self) -> Slots:
         """The slots of all pieces."""
         return np.flatnonzero((self.nodes[:, NUMBER] >= 0) & (self.serial < 0)).astype(np.int32)
-
-    def entries(self, slots: Slots, key: NDArray[np.int64]) -> Rows:
-        """Rows of runs that name sessions."""
-        return np.stack([key, slots.astype(np.int64), self.serial[slots]])
-
-    def open(self, entries: Rows) -> NDArray[np.bool_]:
-        """Which entries name sessions that are still open."""
-        return self.serial[entries[_SLOT]] == entries[_SERIAL]
 
 
 class Passed(NamedTuple):
@@ -169,7 +158,7 @@ class Session:
         """The open session of each group."""
         self.ahead = by_key(2)
         """The pieces by stretch."""
-        self.by_start, self.by_end = by_key(3), by_key(3)
+        self.by_start, self.by_end = Entries(), Entries()
         """The sessions; of those by end an end may be later than it says, and is looked at once it is due."""
         self.least = FOREVER
         """The first start of a piece in the stretch that the stable is in."""
@@ -209,7 +198,7 @@ class Session:
             pieces = self.ahead.at(np.array([self.stretch]))[1]
             self.touched += len(pieces)
             self.least = int(self.spans.nodes[pieces, FIRST].min()) if len(pieces) else FOREVER
-        first = self._first_open()
+        first = self.by_start.least(self.spans.serial, self.spans.used)
         self.frontier = min(time, self.least, time if first is None else first)
         return result
 
@@ -272,12 +261,10 @@ class Session:
     def _over(self, time: int, opened: Slots) -> Slots:
         """The sessions, new ones and old, that are over because of the time."""
         if time == FOREVER:
-            self.by_start.runs, self.by_end.runs = [], []
+            self.by_start.clear()
+            self.by_end.clear()
             return np.flatnonzero(self.spans.serial >= 0).astype(np.int32)
-        due = self.by_end.take_before(time + 1)
-        slots = opened
-        if due.shape[1]:
-            slots = np.concatenate([opened, due[_SLOT][self.spans.open(due)].astype(np.int32)])
+        slots = np.concatenate([opened, self.by_end.take_before(time + 1, self.spans.serial)])
         if not len(slots):
             return slots
         ends = self.sessions.ends(self.spans.nodes[slots, LAST])
@@ -288,10 +275,10 @@ class Session:
         # What goes on in the stretch that the stable is in is looked at again behind that stretch.
         ends[followed & ~longer] = min((self.stretch + 1) * self.sessions.gap, FOREVER)
         open_still = longer | followed
-        self.by_end.add(self.spans.entries(slots[open_still], ends[open_still]))
+        self.by_end.add(slots[open_still], ends[open_still], self.spans.serial)
         new = opened[open_still[: len(opened)]]
         if len(new):
-            self.by_start.add(self.spans.entries(new, self.spans.nodes[new, FIRST]))
+            self.by_start.add(new, self.spans.nodes[new, FIRST], self.spans.serial)
         self.touched += len(slots)
         over = slots[~open_still]
         self.session[self.spans.nodes[over, NUMBER]] = NONE
@@ -322,25 +309,6 @@ class Session:
         left = left[: leave_groups(self.spans, slots, self.groups.references, left)]
         self.spans.pool.give_back(slots)
         self.groups.forget(left)
-
-    def _first_open(self) -> int | None:
-        """The first start of a session that is open."""
-        if len(self.by_start) > 2 * self.spans.used + _STALE:
-            entries = self.by_start.take_all()
-            self.by_start.add(np.compress(self.spans.open(entries), entries, axis=1))
-        fresh = [self._without_closed_front(run) for run in self.by_start.runs]
-        self.by_start.runs = [run for run in fresh if run.shape[1]]
-        return min((int(run[KEY, 0]) for run in self.by_start.runs), default=None)
-
-    def _without_closed_front(self, run: Rows) -> Rows:
-        look = _FIRST_LOOK
-        while run.shape[1]:
-            alive = self.spans.open(run[:, :look])
-            if alive.any():
-                first = int(alive.argmax())
-                return run[:, first:] if first else run
-            run, look = run[:, look:], 2 * look
-        return run
 
     def saved(self) -> State:
         """How far the input is; rows that wait; groups; sessions, then pieces; what each has."""
@@ -396,8 +364,8 @@ class Session:
         np.add.at(self.groups.references, nodes[:, NUMBER], 1)
         link_pieces(self.spans, pieces)
         self.ahead.add(np.stack([nodes[sessions:, STRETCH], pieces.astype(np.int64)]))
-        self.by_start.add(self.spans.entries(of_sessions, nodes[:sessions, FIRST]))
-        self.by_end.add(self.spans.entries(of_sessions, self.sessions.ends(nodes[:sessions, LAST])))
+        self.by_start.add(of_sessions, nodes[:sessions, FIRST], self.spans.serial)
+        self.by_end.add(of_sessions, self.sessions.ends(nodes[:sessions, LAST]), self.spans.serial)
         return slots
 
 

@@ -1,22 +1,14 @@
-"""Windows that are open, by slot: whose they are, when they began and when their last row started.
-
-An entry that names a slot names it with its serial number, so that it is known to be stale once the slot is
-another window's. Windows by start are runs whose stale front is cut off, so that the least is at hand.
-"""
+"""Windows that are open, by slot: whose they are, when they began and when their last row started."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anabranch.kernels.runs import KEY, Rows, Runs, by_key
+from anabranch.kernels.store.entries import by_serial
 from anabranch.model.compiled import inlined
 from anabranch.model.pool import Pool, grown, take_place
 from anabranch.model.slots import NONE
-
-_SLOT, _SERIAL = 1, 2
-_STALE = 1024
-_FIRST_LOOK = 64
 
 
 class OpenWindows(NamedTuple):
@@ -79,8 +71,7 @@ class OpenWindows(NamedTuple):
 
     def slots(self) -> NDArray[np.int32]:
         """The slots of all, in the order in which they were opened."""
-        used = np.flatnonzero(self.serial >= 0).astype(np.int32)
-        return used[np.argsort(self.serial[used])]
+        return by_serial(self.serial)
 
     def take(self, count: int) -> NDArray[np.int32]:
         """Slots for new windows, of which there are as many free."""
@@ -92,14 +83,6 @@ class OpenWindows(NamedTuple):
     def give_back(self, slots: NDArray[np.int32]) -> None:
         """Free slots whose windows are over."""
         self.pool.give_back(slots)
-
-    def entries(self, slots: NDArray[np.int32], key: NDArray[np.int64]) -> Rows:
-        """Rows of runs that name slots."""
-        return np.stack([key, slots.astype(np.int64), self.serial[slots]])
-
-    def alive(self, entries: Rows) -> NDArray[np.bool_]:
-        """Which entries name windows that are still open."""
-        return self.serial[entries[_SLOT]] == entries[_SERIAL]
 
 
 class Folded(NamedTuple):
@@ -139,28 +122,3 @@ def open_window(windows: Any, number: Any, nth: Any, start: Any) -> Any:
     windows.serial[slot] = windows.opened[0]
     windows.opened[0] += 1
     return slot
-
-
-def entry_runs() -> Runs:
-    """Entries in the order of their keys."""
-    return by_key(3)
-
-
-def least_key(runs: Runs, windows: OpenWindows) -> int | None:
-    """The least key of an entry that is not stale; the stale ones before it are gone then."""
-    if len(runs) > 2 * windows.used + _STALE:
-        entries = runs.take_all()
-        runs.add(np.compress(windows.alive(entries), entries, axis=1))
-    fresh = [_without_stale_front(run, windows) for run in runs.runs]
-    runs.runs = [run for run in fresh if run.shape[1]]
-    return min((int(run[KEY, 0]) for run in runs.runs), default=None)
-
-
-def _without_stale_front(run: Rows, windows: OpenWindows) -> Rows:
-    look = _FIRST_LOOK
-    while run.shape[1]:
-        alive = windows.alive(run[:, :look])
-        if alive.any():
-            return run[:, int(alive.argmax()) :]
-        run, look = run[:, look:], 2 * look
-    return run
