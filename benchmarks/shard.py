@@ -10,6 +10,7 @@ wall time, the median of the rounds after the first, all in one process.
 import statistics
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -51,7 +52,12 @@ def seconds(
 ) -> Iterator[float]:
     """How long each round takes, or what comes again after it."""
     layout = Layout(
-        "at", replica="replica", channel="channel", sequence="sequence", payload=("text",), disorder=disorder
+        "at",
+        replica="replica",
+        channel="channel",
+        sequence="sequence",
+        payload=("text",),
+        disorder=timedelta(microseconds=disorder),
     )
     packing = Packing(layout, 1, ordered=True, edge=ROWS_SOURCE)
     schema = rows(0, 0, channels).schema
