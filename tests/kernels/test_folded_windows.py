@@ -5,6 +5,7 @@ from functools import cache, partial
 from random import Random
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 from kernels.windows import (
@@ -312,6 +313,54 @@ def test_all_is_promised_at_the_end_of_time_wherever_the_stable_was(gap, facts):
     assert job.push("s", [Insert({"k": 1}, first, FOREVER), Stable(first)])[-1] == Stable(first)
     assert job.push("s", [Stable(FOREVER - 1)])[-1:] != [Stable(FOREVER)]
     assert job.push("s", [Stable(FOREVER)])[-1] == Stable(FOREVER)
+
+
+@pytest.mark.parametrize("facts", [None, "insert only"], ids=["removals", "insert only"])
+@pytest.mark.parametrize("windows", ["session", "rows"])
+def test_the_promise_is_held_at_the_first_start_of_all_however_many_begin_later(windows, facts):
+    given = getattr(ab.source("s", {"k": "int64"}, properties=facts), windows)(40)
+    job = given.group_by("k").agg(ab.count()).open()
+    goes_on = []
+    for begun, first in ((20, 39), (6, 77), (1, 115)):
+        keys = [100 * first + n for n in range(begun)]
+        rows = [Insert({"k": k}, first - 1, first) for k in goes_on]
+        rows += [Insert({"k": k}, first, first + 1) for k in keys]
+        goes_on += keys
+        assert job.push("s", [*rows, Stable(first + 6)]) == ([] if first > 39 else [Stable(39)])
+    assert len(kernel_of(job).by_start.runs) == 3
+
+
+def held_bytes(state):
+    """Bytes of all arrays that are attributes of a state, or of what it holds."""
+    found, left, seen = {}, [state], set()
+    while left:
+        one = left.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, np.ndarray):
+            owner = one if one.base is None else one.base
+            found[id(owner)] = owner.nbytes if isinstance(owner, np.ndarray) else 0
+        elif isinstance(one, tuple | list):
+            left += one
+        elif isinstance(one, dict):
+            left += one.values()
+        elif type(one).__module__.startswith("anabranch.kernels"):
+            names = getattr(type(one), "__slots__", None) or vars(one)
+            left += [getattr(one, name) for name in names if hasattr(one, name)]
+    return sum(found.values())
+
+
+@pytest.mark.parametrize("facts", [None, "insert only"], ids=["removals", "insert only"])
+@pytest.mark.parametrize("windows", ["session", "rows"])
+@pytest.mark.parametrize("stable", [0, 150], ids=["rows wait", "windows are open"])
+def test_all_that_is_held_is_counted_in_bytes(windows, facts, stable):
+    given = getattr(ab.source("s", {"k": "int64", "n": "int64"}, properties=facts), windows)(100)
+    job = given.group_by("k").agg(ab.count(), col("n").sum()).open()
+    rows = [Insert({"k": n % 300, "n": n}, n % 200, n % 200 + 1) for n in range(3_000)]
+    job.push("s", [*rows, Stable(stable)])
+    kernel = kernel_of(job)
+    assert abs(held_bytes(kernel) - kernel.report().nbytes) <= 256
 
 
 @pytest.mark.parametrize("windows", ["session", "rows"])

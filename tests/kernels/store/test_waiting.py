@@ -12,6 +12,7 @@ from anabranch.kernels.store import waiting as module
 from anabranch.kernels.store.waiting import Waiting
 from anabranch.model.batch import Batch
 from anabranch.model.identity import identities
+from anabranch.model.payloads import SLACK
 from anabranch.model.time import BEGINNING, FOREVER
 
 GIVEN = [(ends, words) for ends in (True, False) for words in ("given", "hashed", "some")]
@@ -28,7 +29,7 @@ def play(seed, ends, words):
     """Rows and removals in pieces, taken by times, beside a bag of rows; saved and loaded on the way.
 
     A row is its start, its end (0 where there are none) and the value of its payload; where identities are
-    given they are of another payload, in whose order and by which rows are known.
+    given, rows are known by them and in their order.
     """
     random = Random(seed)
     waiting, alive, now = Waiting(), Counter(), random.choice(FIRSTS)
@@ -65,7 +66,12 @@ def play_all(seeds, ends, words):
 
 
 def own_words(rows):
-    return identities(batch_of([-value for _, _, value, _ in rows]))
+    return words_of([value for _, _, value, _ in rows])
+
+
+def words_of(values):
+    """Identities of which some have one word in common, as else those of few rows do."""
+    return np.array([(value % 2 + 1, value // 2) for value in values], np.uint64).reshape(-1, 2)
 
 
 def add(waiting, rows, ends, given, words):
@@ -79,8 +85,9 @@ def add(waiting, rows, ends, given, words):
 
 def take(waiting, alive, time, words):
     due = [row for row in alive.elements() if time == FOREVER or row[0] < time]
-    known = batch_of([-value if words == "given" else value for _, _, value in due])
-    keys = [(row[0], *word, row[1]) for row, word in zip(due, identities(known).tolist(), strict=True)]
+    values = [value for _, _, value in due]
+    known = words_of(values) if words == "given" else identities(batch_of(values))
+    keys = [(row[0], *word, row[1]) for row, word in zip(due, known.tolist(), strict=True)]
     meant = [row for _, row in sorted(zip(keys, due, strict=True))]
     batch = waiting.take_before(time)
     values = batch.payload.column("v").to_pylist() if len(batch) else []
@@ -106,6 +113,22 @@ def test_rows_that_are_taken_back_are_no_more_than_a_part_of_what_waits(ends, wo
     assert waiting.events == 0
     add(waiting, [(9, 7, 5, 1)], ends, own_words([(9, 7, 5, 1)]), words)
     assert waiting.take_before(10).payload.to_pydict() == {"v": [5], "text": ["row 5"]}
+
+
+def test_few_rows_that_are_taken_back_are_not_counted_with_the_others():
+    waiting, values = Waiting(), range(3_000)
+    waiting.add(np.array(values), waiting.admit(batch_of(values)))
+    waiting.add(np.array([7]), waiting.admit(batch_of([7])), sign=np.array([-1], np.int8))
+    assert (len(waiting), waiting.events) == (3_001, 2_999)
+
+
+def test_texts_of_rows_that_are_gone_are_let_go():
+    waiting = Waiting()
+    for time in range(0, 100_000, 1_000):
+        values = range(time, time + 1_000)
+        waiting.add(np.array(values), waiting.admit(batch_of(values)))
+        assert len(waiting.take_before(time + 500)) == (1_000 if time else 500)
+        assert waiting.payloads.payloads.rows <= SLACK + 3_000
 
 
 def test_rows_that_start_by_themselves_are_not_hashed(monkeypatch):
