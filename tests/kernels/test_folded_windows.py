@@ -327,7 +327,7 @@ def test_the_promise_is_held_at_the_first_start_of_all_however_many_begin_later(
         rows += [Insert({"k": k}, first, first + 1) for k in keys]
         goes_on += keys
         assert job.push("s", [*rows, Stable(first + 6)]) == ([] if first > 39 else [Stable(39)])
-    assert len(kernel_of(job).by_start.runs) == 3
+    assert len(kernel_of(job).by_start.runs.runs) == 3
 
 
 def held_bytes(state):

@@ -160,6 +160,15 @@ def test_a_revision_that_is_taken_back_in_time_is_never_told():
     assert text(told(Sort(), parse(stream))) == "+ a [0, 9)\n| 3\n| 5\n| ∞"
 
 
+def test_events_of_one_start_and_end_change_each_by_its_payload():
+    stream = "+ a [0, 9)\n+ b [0, 9)\n| 1\n~ a [0, 9) -> [0, 7)\n~ b [0, 9) -> [0, 7)\n| inf"
+    out = told(Sort(), parse(stream))
+    assert sorted(one.payload["value"] for one in out if isinstance(one, Adjust)) == ["a", "b"]
+    swapped = "+ a [0, 9)\n+ b [0, 7)\n| 1\n~ a [0, 9) -> [0, 7)\n~ b [0, 7) -> [0, 9)\n| inf"
+    changes = {text([one]) for one in told(Sort(), parse(swapped)) if isinstance(one, Adjust)}
+    assert changes == {"~ a [0, 9) -> [0, 7)", "~ b [0, 7) -> [0, 9)"}
+
+
 def test_repeats_change_as_few_ends_as_must_change_in_ascending_order():
     stream = "+ a [0, 5)\n+ a [0, 30)\n| 3\n~ a [0, 5) -> [0, 20)\n~ a [0, 30) -> [0, 10)\n| 7\n| inf"
     out = text(told(Sort(), parse(stream)))
