@@ -37,6 +37,7 @@ from anabranch.model.application import ADJUST, STABLE
 from anabranch.model.batch import Batch, Kind
 from anabranch.model.compiled import compiled
 from anabranch.model.payloads import PayloadStore
+from anabranch.model.pool import take_place
 from anabranch.model.slots import NONE, slot_of
 from anabranch.model.time import BEGINNING, FOREVER
 
@@ -108,8 +109,7 @@ class Naive:
 @compiled
 def _create(index: Nodes, slot: int, low: int, high: int, start: int, place: int) -> Any:
     """An event in an empty slot."""
-    index.unused[0] -= 1
-    node = np.int64(index.free[index.unused[0]])
+    node = take_place(index.pool)
     index.slots[slot] = slot_of(tag_of(low, high, start), node)
     index.cells[node, LOW] = low
     index.cells[node, HIGH] = high

@@ -28,7 +28,7 @@ LAWS = {
     "kernels/test_one_value.py": "that_of_the_oracle",
     "kernels/test_counted.py": "counter_for_each_slot",
     "kernels/test_folded_windows.py": "windows_are_what_the_oracle or come_and_go or sessions_are_what",
-    "kernels/store/test_waiting.py": "come_out_as",
+    "kernels/store/test_rows_that_wait.py": "come_out_as",
     "kernels/store/test_leaves.py": "points_of_a_sorted_list or gives_back_all",
     "kernels/store/test_lifetimes.py": "events_of_a_bag or no_node_is_left",
 }
