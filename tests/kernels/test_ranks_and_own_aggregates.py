@@ -133,6 +133,19 @@ def test_ranks_are_what_duckdb_says_where_nothing_is_removed(seed, carry):
     ranks_are_what_duckdb_says(seed, carry, removals=False)
 
 
+def test_what_the_best_values_carry_is_let_go_with_their_windows(monkeypatch):
+    made, begin = [], best.Best.__init__
+    monkeypatch.setattr(best.Best, "__init__", lambda self, *given: made.append(self) or begin(self, *given))
+    windows = ab.source("s", {"k": "int64", "n": "int64", "t": "string"}, properties="insert only").window(10)
+    job = windows.group_by("k").agg(col("n").top_k(3, carry=["t"])).open()
+    job.push("s", [Insert({"k": n % 4, "n": n % 17, "t": f"{n}"}, n % 30, n % 30 + 1) for n in range(400)])
+    assert [one.heaps.pool.used for one in made] == [3 * 3 * 4]
+    job.push("s", [Stable(20)])
+    assert [one.heaps.pool.used for one in made] == [3 * 4]
+    job.push("s", [Stable(FOREVER)])
+    assert [one.heaps.pool.used for one in made] == [0]
+
+
 def _ties_of_others(rows):
     return ~identities(rows)
 
