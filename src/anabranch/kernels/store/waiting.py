@@ -31,6 +31,7 @@ _MANY = 1024
 """Rows taken back that may wait, however few events do."""
 _BITS = 63
 """Of a word that has no sign."""
+_NO_EVENTS = Batch.of([])
 
 
 @dataclass(slots=True)
@@ -127,6 +128,8 @@ class Waiting:
         Their ends are 0 where none are given.
         """
         start, taken = _in_order(*self.calendar.take_before(time))
+        if not len(taken) and time != FOREVER:
+            return _NO_EVENTS
         slots = taken
         tied = _tied(start)
         if tied.any():
