@@ -515,7 +515,8 @@ def test_the_notes_of_an_error_are_what_to_do():
 def test_spark_is_started_if_asked_for_and_leaves_nothing_behind(tmp_path):
     (tmp_path / "tmp").mkdir()
     (tmp_path / "job.toml").write_text(
-        f"[source]\nformat = 'rate'\n{MERGE}{SINK}[spark]\nmaster = 'local[1]'\n{QUICK}"
+        "[source]\nformat = 'rate'\n[merge]\nstart = 'timestamp'\ndisorder = '1 second'\n"
+        f"{SINK}[spark]\nmaster = 'local[1]'\n{QUICK}"
     )
     status, checks = doctor("job.toml", "--spark", cwd=tmp_path, TMPDIR=str(tmp_path / "tmp"))
     assert status == 0, checks

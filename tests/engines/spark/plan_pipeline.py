@@ -22,8 +22,9 @@ def plan() -> ab.Stream:
         disorder="10 minutes",
         replica="replica",
         lossy=True,
+        properties="keyed",
     )
-    return feed.merge().select("sensor").final()
+    return feed.merge(on_broken=ab.Drop()).select("sensor").final()
 
 
 @dp.table
