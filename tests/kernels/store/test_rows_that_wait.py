@@ -155,9 +155,10 @@ def test_columns_widen_for_rows_that_wait_already():
     waiting = Waiting()
     waiting.add(np.array([5]), waiting.admit(pa.record_batch({"v": pa.array([7], pa.int8())})))
     waiting.add(np.array([4]), waiting.admit(pa.record_batch({"v": [2.5], "w": ["more"]})))
+    waiting.add(np.array([3]), waiting.admit(pa.record_batch({"v": pa.array([9], pa.int8())})))
     batch = waiting.take_before(6)
     assert isinstance(batch, Batch)
-    assert batch.payload.to_pydict() == {"v": [2.5, 7.0], "w": ["more", None]}
+    assert batch.payload.to_pydict() == {"v": [9.0, 2.5, 7.0], "w": [None, "more", None]}
 
 
 @pytest.mark.parametrize("ends", [True, False])
