@@ -129,13 +129,14 @@ def judge(seed):
     """Push the stream of a seed piece by piece, and compare after each."""
     drawn = Drawn(seed)
     random, left, pushed = drawn.random, list(drawn.elements), []
-    job, out, stable = drawn.stream.open(on_invalid=ab.Drop()), World(), None
+    job, out, stable, emitted = drawn.stream.open(on_invalid=ab.Drop()), World(), None, 0
     while left:
         count = random.choice([1, 3, 20])
         piece, left = left[:count], left[count:]
         pushed += piece
         for one in job.push("s", piece):
             assert out.apply(one) is None, f"{one} is behind what was promised"
+            emitted += isinstance(one, Insert)
         stable = max((one.time for one in pushed if isinstance(one, Stable)), default=None)
         if stable is not None:
             rows = there(pushed)
@@ -148,6 +149,7 @@ def judge(seed):
     status = job.status()
     assert status.live == 0
     kernel = kernel_of(job)
+    assert kernel.report().counts["said"] == emitted
     used = kernel.spans if drawn.by_gap else kernel.windows
     assert kernel.groups.numbers.used == used.used == len(kernel.by_start) == 0
 
