@@ -58,17 +58,26 @@ def seconds(time: datetime | None) -> int:
 
 
 def shown(rows) -> Relation:
-    """What the rows of a sink say in the end: they come in any order, and here no end moves twice."""
-    said = []
+    """What the rows of a sink say in the end, in whatever order they are read."""
+    relation, adjusts = Relation(), []
     for row in rows:
-        payload, start = {"id": row["id"], "level": row["level"]}, seconds(row["start"])
+        payload, start, end = (
+            {"id": row["id"], "level": row["level"]},
+            seconds(row["start"]),
+            seconds(row["end"]),
+        )
         match row["kind"]:
             case "insert":
-                said.insert(0, Insert(payload, start, seconds(row["end"])))
+                relation.apply(Insert(payload, start, end))
             case "adjust":
-                said.append(Adjust(payload, start, seconds(row["old_end"]), seconds(row["end"])))
-    relation = Relation()
-    relation.apply(Batch.of([*said, Stable(FOREVER)]))
+                adjusts.append(Adjust(payload, start, seconds(row["old_end"]), end))
+    while adjusts:
+        there = {(event.payload["id"], event.start, event.end) for event in relation.events()}
+        ready = [one for one in adjusts if (one.payload["id"], one.start, one.old_end) in there]
+        assert ready, f"{adjusts} are of events that are not there"
+        relation.apply(ready[0])
+        adjusts.remove(ready[0])
+    relation.apply(Stable(FOREVER))
     return relation
 
 
