@@ -166,3 +166,10 @@ def test_a_tie_that_is_not_broken_is_noticed(monkeypatch, ends):
     monkeypatch.setattr(module, "_by_identity", lambda times, *_: np.arange(len(times)))
     with pytest.raises(AssertionError):
         play_all(range(10), ends, "given")
+
+
+def test_an_identity_that_is_given_may_be_zero():
+    """That of a payload of nulls is; what waits may be other columns."""
+    waiting, words = Waiting(), np.array([[9, 0], [0, 0]], np.uint64)
+    waiting.add(np.array([7, 7]), waiting.admit(pa.record_batch({"v": [1, 2]})), words=words)
+    assert waiting.take_before(8).payload.to_pydict() == {"v": [2, 1]}

@@ -54,7 +54,7 @@ class Waiting:
     sign: NDArray[np.int8] = field(default_factory=lambda: np.empty(0, np.int8), repr=False)
     """1: an event that comes, -1: one that is taken back."""
     words: Words | None = field(default=None, repr=False)
-    """The identities that are given, where any are; zeros where they are those of the payloads."""
+    """The identities of all, where any are given; else they are those of the payloads."""
     payloads: SlotColumns = field(default_factory=lambda: SlotColumns(pa.schema([])), repr=False)
     events: int = 0
     """How many there are."""
@@ -112,8 +112,10 @@ class Waiting:
             self.end[slots] = end
         if words is not None and self.words is None:
             self.words = np.zeros((self.pool.capacity, 2), np.uint64)
+            there = self.calendar.all()[1]
+            self.words[there] = identities(self.payloads.at(there))
         if self.words is not None:
-            self.words[slots] = 0 if words is None else words
+            self.words[slots] = identities(payload) if words is None else words
         self.payloads.put(slots, payload)
         self.calendar.add(start, slots)
         taken_back = 0 if sign is None else int((sign < 0).sum())
@@ -191,13 +193,7 @@ class Waiting:
         return np.zeros(len(slots), np.int64) if self.end is None else self.end.take(slots)
 
     def _identities(self, slots: NDArray[np.int64]) -> Words:
-        if self.words is None:
-            return identities(self.payloads.at(slots))
-        words = self.words[slots]
-        hashed = np.flatnonzero(~words.any(axis=1))
-        if len(hashed):
-            words[hashed] = identities(self.payloads.at(slots[hashed]))
-        return words
+        return identities(self.payloads.at(slots)) if self.words is None else self.words[slots]
 
     def _make_room(self, more: int) -> None:
         self.calendar = self.calendar.with_room(more)
