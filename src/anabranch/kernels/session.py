@@ -387,7 +387,7 @@ def _cell(spans: Spans, tag: Any, number: Any, stretch: Any) -> Any:
     while spans.cells[cell] >= 0:
         if tag_in(spans.cells[cell]) == tag:
             node = node_in(spans.cells[cell])
-            if spans.nodes[node, 0] == number and spans.nodes[node, 1] == stretch:
+            if spans.nodes[node, NUMBER] == number and spans.nodes[node, STRETCH] == stretch:
                 break
         cell = (cell + 1) & mask
     return cell
@@ -422,15 +422,15 @@ def assign_pieces(
         entry = spans.cells[cell]
         if entry >= 0:
             slot = node_in(entry)
-            spans.nodes[slot, 2] = min(spans.nodes[slot, 2], start[i])
-            spans.nodes[slot, 3] = max(spans.nodes[slot, 3], start[i])
+            spans.nodes[slot, FIRST] = min(spans.nodes[slot, FIRST], start[i])
+            spans.nodes[slot, LAST] = max(spans.nodes[slot, LAST], start[i])
         else:
             if spans.pool.height[0] == 0:
                 return i, made
             slot = take_place(spans.pool)
             spans.cells[cell] = slot_of(tag, slot)
-            spans.nodes[slot, 0], spans.nodes[slot, 1] = number, stretch[i]
-            spans.nodes[slot, 2] = spans.nodes[slot, 3] = start[i]
+            spans.nodes[slot, NUMBER], spans.nodes[slot, STRETCH] = number, stretch[i]
+            spans.nodes[slot, FIRST] = spans.nodes[slot, LAST] = start[i]
             references[number] += 1
             new[made] = slot
             made += 1
@@ -442,7 +442,7 @@ def assign_pieces(
 def link_pieces(spans: Spans, slots: Any) -> None:
     """Let pieces be found by their group and stretch."""
     for slot in slots:
-        number, stretch = spans.nodes[slot, 0], spans.nodes[slot, 1]
+        number, stretch = spans.nodes[slot, NUMBER], spans.nodes[slot, STRETCH]
         tag = _tag(number, stretch)
         spans.cells[_cell(spans, tag, number, stretch)] = slot_of(tag, np.int64(slot))
 
@@ -457,15 +457,15 @@ def pass_pieces(spans: Spans, session: Any, slots: Any, gap: Any, passed: Passed
             ahead(spans.nodes, np.int64(slots[i + 2 * _AHEAD]))
         if i + _AHEAD < len(slots):
             later = slots[i + _AHEAD]
-            ahead(spans.cells, _tag(spans.nodes[later, 0], spans.nodes[later, 1]) & mask)
-            ahead(session, spans.nodes[later, 0])
+            ahead(spans.cells, _tag(spans.nodes[later, NUMBER], spans.nodes[later, STRETCH]) & mask)
+            ahead(session, spans.nodes[later, NUMBER])
         slot = slots[i]
-        number, stretch = spans.nodes[slot, 0], spans.nodes[slot, 1]
+        number, stretch = spans.nodes[slot, NUMBER], spans.nodes[slot, STRETCH]
         vacate_slot(spans.cells, _cell(spans, _tag(number, stretch), number, stretch))
         before = session[number]
         if before >= 0:
-            if np.uint64(spans.nodes[slot, 2]) - np.uint64(spans.nodes[before, 3]) < gap:
-                spans.nodes[before, 1], spans.nodes[before, 3] = stretch, spans.nodes[slot, 3]
+            if np.uint64(spans.nodes[slot, FIRST]) - np.uint64(spans.nodes[before, LAST]) < gap:
+                spans.nodes[before, STRETCH], spans.nodes[before, LAST] = stretch, spans.nodes[slot, LAST]
                 passed.into[merged], passed.merged[merged] = before, slot
                 merged += 1
                 continue
@@ -483,8 +483,8 @@ def leave_groups(spans: Spans, slots: Any, references: Any, left: Any) -> int:
     """Take slots from their groups, and write down the groups that have none left."""
     count = 0
     for slot in slots:
-        number = spans.nodes[slot, 0]
-        spans.nodes[slot, 0] = -1
+        number = spans.nodes[slot, NUMBER]
+        spans.nodes[slot, NUMBER] = -1
         references[number] -= 1
         if references[number] == 0:
             left[count] = number
@@ -501,10 +501,10 @@ def followed_sessions(spans: Spans, slots: Any, gap: Any, found: Any) -> Any:
             ahead(spans.nodes, np.int64(slots[i + 2 * _AHEAD]))
         if i + _AHEAD < len(slots):
             later = slots[i + _AHEAD]
-            ahead(spans.cells, _tag(spans.nodes[later, 0], spans.nodes[later, 1] + 1) & mask)
-        number, stretch = spans.nodes[slots[i], 0], spans.nodes[slots[i], 1] + 1
+            ahead(spans.cells, _tag(spans.nodes[later, NUMBER], spans.nodes[later, STRETCH] + 1) & mask)
+        number, stretch = spans.nodes[slots[i], NUMBER], spans.nodes[slots[i], STRETCH] + 1
         entry = spans.cells[_cell(spans, _tag(number, stretch), number, stretch)]
         if entry >= 0:
-            first = spans.nodes[node_in(entry), 2]
-            found[i] = np.uint64(first) - np.uint64(spans.nodes[slots[i], 3]) < gap
+            first = spans.nodes[node_in(entry), FIRST]
+            found[i] = np.uint64(first) - np.uint64(spans.nodes[slots[i], LAST]) < gap
     return found
